@@ -1,0 +1,172 @@
+// Paceline's C++ API: a context with its listeners, connections, memory and completions.
+//
+//   auto context = Context::Create(*ContextOptions::FromEnvironment());
+//   auto listener = context->Listen();              // one side; its handle() goes to the other by any means
+//   auto connection = context->Connect(handle);     // the other side
+//   connection->Send({data, bytes}, tag, user_data);
+//   Completion done; while (context->completions().Poll(&done, 1) == 0) {}
+//
+// Nothing here blocks but Wait and the calls that take a time-out. Nothing throws; a wrong use is answered by a status.
+//
+// Thread rule: with ProgressMode::kManual one thread at a time per context, all of its objects included; with kThread
+// any thread, at any time. Only Interrupt() may always come from any thread.
+// Ownership: Listener and Connection keep their context alive; they are movable, not copyable. Buffers stay the caller's
+// and must outlive their operation's completion (or the context).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/counters.h"
+#include "paceline/options.h"
+#include "paceline/status.h"
+#include "paceline/types.h"
+
+namespace paceline::api {
+
+class ContextImpl;
+
+// A connection to one peer. Its destructor closes it in order, in the background.
+class Connection {
+ public:
+  Connection() = default;
+  Connection(Connection&&) noexcept;
+  Connection& operator=(Connection&&) noexcept;
+  ~Connection();
+
+  uint32_t id() const { return id_; }  // as in Completion::connection; never 0
+  bool valid() const { return impl_ != nullptr; }
+  ConnectionState state() const;
+  // Once kClosed: why, for people ("refused: nobody listens there"); empty before.
+  std::string close_reason() const;
+
+  // Makes progress until established: kUnavailable with the reason when it closed instead, kTimedOut.
+  Status WaitEstablished(std::chrono::nanoseconds timeout);
+
+  // Posts: `id` may be nullptr. Each operation that answers kOk gets exactly one completion.
+  PostResult Send(Buffer buffer, uint64_t tag, uint64_t user_data, OperationId* id = nullptr);
+  PostResult SendImmediate(Buffer buffer, uint64_t tag, uint64_t immediate, uint64_t user_data, OperationId* id = nullptr);
+  // Takes the first message, in the order in which they were sent, whose tag equals `tag` in all bits not set in `ignore`.
+  PostResult Receive(Buffer buffer, uint64_t tag, uint64_t ignore, uint64_t user_data, OperationId* id = nullptr);
+  PostResult Write(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
+                   OperationId* id = nullptr);
+  // The peer gets a completion with the immediate when all bytes are in place.
+  PostResult WriteImmediate(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t immediate,
+                            uint64_t user_data, OperationId* id = nullptr);
+  PostResult Read(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
+                  OperationId* id = nullptr);
+  // Atomics work on 8 aligned bytes; the value before comes back in Completion::result.
+  PostResult FetchAdd(const RemoteMemory& remote, uint64_t remote_offset, uint64_t add, uint64_t user_data,
+                      OperationId* id = nullptr);
+  PostResult CompareSwap(const RemoteMemory& remote, uint64_t remote_offset, uint64_t compare, uint64_t swap,
+                         uint64_t user_data, OperationId* id = nullptr);
+  // Completes when everything posted before on this connection is complete.
+  PostResult Flush(uint64_t user_data, OperationId* id = nullptr);
+  // True: the operation will complete with kCancelled. False: too late, it completes as usual.
+  bool Cancel(OperationId id);
+
+  // Orderly: what was posted before is carried out, receives end with kConnectionClosed.
+  void Close();
+  // At once: every operation left ends with kConnectionClosed.
+  void Abort();
+
+ private:
+  friend class Context;
+  friend class Listener;
+  Connection(std::shared_ptr<ContextImpl> impl, uint32_t id);
+  std::shared_ptr<ContextImpl> impl_;
+  uint32_t id_ = 0;
+};
+
+// Takes connection requests. Its destructor stops that; connections made by it live on.
+class Listener {
+ public:
+  Listener() = default;
+  Listener(Listener&&) noexcept;
+  Listener& operator=(Listener&&) noexcept;
+  ~Listener();
+
+  Handle handle() const;
+  // The next request, accepted; nothing when there is none yet. The connection is kConnecting at first.
+  std::optional<Connection> Accept();
+  // Makes progress until a request is there and its connection established.
+  Result<Connection> WaitAccept(std::chrono::nanoseconds timeout);
+
+ private:
+  friend class Context;
+  Listener(std::shared_ptr<ContextImpl> impl, uint32_t id);
+  std::shared_ptr<ContextImpl> impl_;
+  uint32_t id_ = 0;
+};
+
+// The completions of a context, in the order in which they happened.
+class CompletionQueue {
+ public:
+  // Takes up to `room` completions, returns how many. With manual progress a call that finds none makes progress once.
+  size_t Poll(Completion* out, size_t room);
+
+  // For event loops: once Arm() has answered true, descriptor() becomes readable when there is something to do (a
+  // completion, a connection event, or with manual progress anything to be moved): then Poll, or Context::Progress,
+  // until nothing comes. False: there is something already.
+  bool Arm();
+  int descriptor() const;
+
+ private:
+  friend class ContextImpl;
+  explicit CompletionQueue(ContextImpl* impl) : impl_(impl) {}
+  ContextImpl* impl_;
+};
+
+class Context {
+ public:
+  // Fails with a message that names the option at fault and what it may be.
+  static Result<Context> Create(const ContextOptions& options);
+  Context(Context&&) noexcept;
+  Context& operator=(Context&&) noexcept;
+  // Ends every connection at once, unless Listener or Connection objects still keep the context alive.
+  ~Context();
+
+  // Memory: registers [base, base + bytes). Local buffers need no registration on packet lanes, but gain from it on others.
+  Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access);
+  // The same for one peer alone: keys of this region are refused to all others.
+  Result<RegionId> RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access);
+  // At once: what arrives later for it is refused. Local operations that still use it end with kCancelled.
+  void DeregisterMemory(RegionId region);
+  RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
+
+  Result<Listener> Listen();
+  // Starts to connect; state() of the connection tells how it goes. Fails on a damaged handle or at the bound.
+  Result<Connection> Connect(const Handle& handle);
+
+  CompletionQueue& completions();
+
+  // Manual progress: one pass. True if it moved anything. With a progress thread: false.
+  bool Progress();
+  // Makes progress, adaptively spinning, yielding and sleeping, until a completion or a connection event is there, at
+  // most for `timeout`. True if one is there.
+  bool Wait(std::chrono::nanoseconds timeout);
+  // Ends a Wait that is going on or comes next. From any thread.
+  void Interrupt();
+
+  // All counters now: of the endpoint, and of each port with the prefix "port0_", ...
+  std::vector<Counter> counters() const;
+  // Name of this context's counters page (paceline/counters.h); empty without one.
+  std::string counters_page() const;
+  // One per port: "udp:lo 127.0.0.1:40001".
+  std::vector<std::string> lanes() const;
+  // Bytes of memory that this connection holds in the core now.
+  size_t MemoryOf(const Connection& connection) const;
+
+ private:
+  explicit Context(std::shared_ptr<ContextImpl> impl);
+  std::shared_ptr<ContextImpl> impl_;
+};
+
+// "0.1.0".
+const char* Version();
+
+}  // namespace paceline::api

@@ -1,0 +1,97 @@
+// The vocabulary of operations: buffers, completions, what each completion means. Plain values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline::api {
+
+// ---- memory
+
+// A region registered with a context. 0: not registered, which local buffers of every operation may be.
+using RegionId = uint32_t;
+
+enum Access : uint8_t {  // what a peer may do with a region; bits
+  kLocalOnly = 0,
+  kRemoteRead = 1,
+  kRemoteWrite = 2,
+  kRemoteAtomic = 4,
+};
+
+// What a peer needs to reach a region. Plain bytes: copy them to the peer by any means (both little endian).
+struct RemoteMemory {
+  uint64_t key = 0;
+  uint64_t bytes = 0;
+  uint64_t lane_base = 0;
+  std::array<uint64_t, 8> lane_keys{};
+};
+
+// Local memory of an operation: valid until its completion, and for receives and reads untouched until then.
+struct Buffer {
+  void* data = nullptr;
+  uint64_t bytes = 0;
+  RegionId region = 0;
+};
+
+// ---- operations
+
+enum class Operation : uint8_t { kSend, kReceive, kWrite, kWriteImmediate, kRead, kFetchAdd, kCompareSwap, kFlush };
+const char* OperationName(Operation operation);
+
+using OperationId = uint64_t;
+
+enum class PostResult : uint8_t {
+  kOk,
+  kTryAgain,         // a bound is reached: take completions, post again
+  kNotConnected,     // unknown, not yet established, closed or lost
+  kInvalidMemory,    // not registered, out of its bounds, or without the permission
+  kInvalidArgument,  // too long, misaligned, ...
+};
+const char* PostResultName(PostResult result);
+
+enum class OperationStatus : uint8_t {
+  kOk,
+  kCancelled,
+  kTruncated,         // receive: the message was longer than the buffer, which holds its first bytes
+  kRemoteAccess,      // the peer refused: unknown key, out of bounds, no permission
+  kConnectionClosed,  // closed before the operation was done, by us or by the peer
+  kPeerLost,          // the peer is silent: the operation may or may not have been carried out
+  kRemoteError,       // the peer gave the operation up
+};
+const char* OperationStatusName(OperationStatus status);
+
+// What a completion with kOk means:
+//   send             the buffer may be reused; the peer's context holds every byte.
+//   receive          every byte is in place.
+//   write            every byte is in place at the peer.
+//   write immediate  at its target (operation kWriteImmediate, user_data 0): every byte is in place.
+//   read, atomics    the result is in place here.
+//   flush            everything posted before on this connection is complete, with whatever status.
+struct Completion {
+  Operation operation = Operation::kSend;
+  OperationStatus status = OperationStatus::kOk;
+  bool has_immediate = false;
+  uint32_t connection = 0;  // Connection::id()
+  uint64_t user_data = 0;   // as given to the post
+  uint64_t bytes = 0;       // transferred; receives: length of the message as sent
+  uint64_t tag = 0;         // receives: the sender's tag
+  uint64_t immediate = 0;
+  uint64_t result = 0;      // atomics: the value before
+};
+
+// ---- connections
+
+// Where a listener can be reached: opaque bytes for the peer, carried there by any means.
+struct Handle {
+  static constexpr size_t kBytes = 128;
+  std::array<uint8_t, kBytes> bytes{};
+};
+
+enum class ConnectionState : uint8_t {
+  kConnecting,   // not yet: make progress
+  kEstablished,  // operations may be posted
+  kClosed,       // over, orderly or not; Connection::close_reason() says why
+};
+
+}  // namespace paceline::api

@@ -1,0 +1,202 @@
+#include "paceline/context.h"
+
+#include <utility>
+
+#include "api/cpp/src/context_impl.h"
+
+namespace paceline::api {
+
+const char* Version() { return PACELINE_VERSION; }
+
+// ---- Context
+
+Context::Context(std::shared_ptr<ContextImpl> impl) : impl_(std::move(impl)) {}
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+Context::~Context() = default;
+
+Result<Context> Context::Create(const ContextOptions& options) {
+  Result<std::shared_ptr<ContextImpl>> impl = ContextImpl::Create(options);
+  if (!impl.ok()) return impl.status();
+  return Context(*std::move(impl));
+}
+
+Result<RegionId> Context::RegisterMemory(void* base, uint64_t bytes, uint8_t access) {
+  return impl_->RegisterMemory(base, bytes, access, kNoConnection);
+}
+
+Result<RegionId> Context::RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access) {
+  return impl_->RegisterMemory(base, bytes, access, connection.id());
+}
+
+void Context::DeregisterMemory(RegionId region) {
+  impl_->Locked(true, [&] { impl_->endpoint().DeregisterMemory(region, MonotonicNow()); });
+}
+
+RemoteMemory Context::ExportMemory(RegionId region) const {
+  return impl_->Locked(false, [&] { return FromCore(impl_->endpoint().ExportMemory(region)); });
+}
+
+Result<Listener> Context::Listen() { return Listener(impl_, impl_->Listen()); }
+
+Result<Connection> Context::Connect(const Handle& handle) {
+  Result<ConnectionId> connection = impl_->Connect(handle);
+  if (!connection.ok()) return connection.status();
+  return Connection(impl_, *connection);
+}
+
+CompletionQueue& Context::completions() { return impl_->queue(); }
+bool Context::Progress() { return !impl_->threaded() && impl_->Pass(); }
+bool Context::Wait(std::chrono::nanoseconds timeout) { return impl_->Wait(timeout); }
+void Context::Interrupt() { impl_->Interrupt(); }
+std::vector<Counter> Context::counters() const { return impl_->Counters(); }
+std::string Context::counters_page() const { return impl_->PageName(); }
+std::vector<std::string> Context::lanes() const { return impl_->LaneNames(); }
+
+size_t Context::MemoryOf(const Connection& connection) const {
+  return impl_->Locked(false, [&] { return impl_->endpoint().MemoryOf(connection.id()); });
+}
+
+// ---- CompletionQueue
+
+size_t CompletionQueue::Poll(Completion* out, size_t room) { return impl_->PollCompletions(out, room); }
+bool CompletionQueue::Arm() { return impl_->Arm(); }
+int CompletionQueue::descriptor() const { return impl_->descriptor(); }
+
+// ---- Listener
+
+Listener::Listener(std::shared_ptr<ContextImpl> impl, uint32_t id) : impl_(std::move(impl)), id_(id) {}
+Listener::Listener(Listener&&) noexcept = default;
+
+Listener& Listener::operator=(Listener&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+Listener::~Listener() {
+  if (impl_ != nullptr) impl_->CloseListener(id_);
+}
+
+Handle Listener::handle() const { return impl_->ListenHandle(id_); }
+
+std::optional<Connection> Listener::Accept() {
+  const ConnectionId connection = impl_->Accept(id_);
+  if (connection == kNoConnection) return std::nullopt;
+  return Connection(impl_, connection);
+}
+
+Result<Connection> Listener::WaitAccept(std::chrono::nanoseconds timeout) {
+  impl_->WaitUntil([this] { return impl_->HasRequest(id_); }, timeout);
+  std::optional<Connection> accepted = Accept();
+  if (!accepted) return Status(StatusCode::kTimedOut, "nobody has connected in time");
+  if (Status status = accepted->WaitEstablished(timeout); !status.ok()) return status;
+  return *std::move(accepted);
+}
+
+// ---- Connection
+
+Connection::Connection(std::shared_ptr<ContextImpl> impl, uint32_t id) : impl_(std::move(impl)), id_(id) {}
+Connection::Connection(Connection&& other) noexcept : impl_(std::move(other.impl_)), id_(std::exchange(other.id_, 0)) {}
+
+Connection& Connection::operator=(Connection&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+Connection::~Connection() {
+  if (impl_ != nullptr) impl_->Forget(id_);
+}
+
+ConnectionState Connection::state() const { return impl_->StateOf(id_); }
+std::string Connection::close_reason() const { return impl_->CloseReasonOf(id_); }
+
+Status Connection::WaitEstablished(std::chrono::nanoseconds timeout) {
+  impl_->WaitUntil([this] { return impl_->StateUnlocked(id_) != ConnectionState::kConnecting; }, timeout);
+  switch (state()) {
+    case ConnectionState::kEstablished:
+      return Status();
+    case ConnectionState::kConnecting:
+      return Status(StatusCode::kTimedOut, "the connection was not established in time");
+    case ConnectionState::kClosed:
+      break;
+  }
+  return Status(StatusCode::kUnavailable, "not connected: " + close_reason());
+}
+
+PostResult Connection::Send(Buffer buffer, uint64_t tag, uint64_t user_data, OperationId* id) {
+  const SendRequest request = {.buffer = ToCore(buffer), .tag = tag, .user_data = user_data};
+  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+}
+
+PostResult Connection::SendImmediate(Buffer buffer, uint64_t tag, uint64_t immediate, uint64_t user_data,
+                                     OperationId* id) {
+  const SendRequest request = {
+      .buffer = ToCore(buffer), .tag = tag, .immediate = immediate, .has_immediate = true, .user_data = user_data};
+  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+}
+
+PostResult Connection::Receive(Buffer buffer, uint64_t tag, uint64_t ignore, uint64_t user_data, OperationId* id) {
+  const ReceiveRequest request = {.buffer = ToCore(buffer), .tag = tag, .ignore = ignore, .user_data = user_data};
+  return impl_->Post(&Endpoint::PostReceive, id_, request, id);
+}
+
+PostResult Connection::Write(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
+                             OperationId* id) {
+  const WriteRequest request = {
+      .buffer = ToCore(buffer), .remote = ToCore(remote), .remote_offset = remote_offset, .user_data = user_data};
+  return impl_->Post(&Endpoint::PostWrite, id_, request, id);
+}
+
+PostResult Connection::WriteImmediate(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset,
+                                      uint64_t immediate, uint64_t user_data, OperationId* id) {
+  const WriteRequest request = {.buffer = ToCore(buffer),
+                                .remote = ToCore(remote),
+                                .remote_offset = remote_offset,
+                                .immediate = immediate,
+                                .has_immediate = true,
+                                .user_data = user_data};
+  return impl_->Post(&Endpoint::PostWrite, id_, request, id);
+}
+
+PostResult Connection::Read(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
+                            OperationId* id) {
+  const ReadRequest request = {
+      .buffer = ToCore(buffer), .remote = ToCore(remote), .remote_offset = remote_offset, .user_data = user_data};
+  return impl_->Post(&Endpoint::PostRead, id_, request, id);
+}
+
+PostResult Connection::FetchAdd(const RemoteMemory& remote, uint64_t remote_offset, uint64_t add, uint64_t user_data,
+                                OperationId* id) {
+  const AtomicRequest request = {.operation = paceline::Operation::kFetchAdd,
+                                 .remote = ToCore(remote),
+                                 .remote_offset = remote_offset,
+                                 .operand = add,
+                                 .user_data = user_data};
+  return impl_->Post(&Endpoint::PostAtomic, id_, request, id);
+}
+
+PostResult Connection::CompareSwap(const RemoteMemory& remote, uint64_t remote_offset, uint64_t compare, uint64_t swap,
+                                   uint64_t user_data, OperationId* id) {
+  const AtomicRequest request = {.operation = paceline::Operation::kCompareSwap,
+                                 .remote = ToCore(remote),
+                                 .remote_offset = remote_offset,
+                                 .operand = swap,
+                                 .compare = compare,
+                                 .user_data = user_data};
+  return impl_->Post(&Endpoint::PostAtomic, id_, request, id);
+}
+
+PostResult Connection::Flush(uint64_t user_data, OperationId* id) {
+  return impl_->Post(&Endpoint::PostFlush, id_, FlushRequest{.user_data = user_data}, id);
+}
+
+bool Connection::Cancel(OperationId id) {
+  return impl_->Locked(true, [&] { return impl_->endpoint().Cancel(id_, id, MonotonicNow()); });
+}
+
+void Connection::Close() { impl_->Close(id_, false); }
+void Connection::Abort() { impl_->Close(id_, true); }
+
+}  // namespace paceline::api

@@ -1,0 +1,380 @@
+#include "api/cpp/src/context_impl.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "api/cpp/src/convert.h"
+#include "api/cpp/src/counter_list.h"
+#include "api/cpp/src/engine_options.h"
+#include "api/cpp/src/handle.h"
+#include "transport/engine/clock.h"
+#include "transport/engine/lane_factory.h"
+#include "transport/lane/impair/impair_lane.h"
+
+namespace paceline::api {
+namespace {
+
+constexpr Duration kPublishEvery = Duration::Millis(20);
+
+}  // namespace
+
+ContextImpl::ContextImpl() : queue_(this) {}
+
+ContextImpl::~ContextImpl() {
+  thread_.reset();
+  if (notify_ >= 0) close(notify_);
+}
+
+Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options) {
+  std::shared_ptr<ContextImpl> impl(new ContextImpl());
+  if (Status status = impl->Open(options); !status.ok()) return status;
+  return impl;
+}
+
+Status ContextImpl::Open(const ContextOptions& options) {
+  Result<EngineOptions> engine_options = ToEngineOptions(options);
+  if (!engine_options.ok()) return engine_options.status();
+  Result<LaneFactoryOptions> lane_options = ToLaneOptions(options);
+  if (!lane_options.ok()) return lane_options.status();
+  auto lanes = CreateLanes(*lane_options);
+  if (!lanes.ok()) return FromAbsl(lanes.status());
+  auto engine = Engine::Create(*engine_options, *std::move(lanes));
+  if (!engine.ok()) return FromAbsl(engine.status());
+  engine_ = *std::move(engine);
+  if (!lane_options->impairment.none()) {
+    for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));
+  }
+  const WaitPolicyOptions wait = ToWaitOptions(options);
+  spin_ = wait.spin;
+  auto progress = Progress::Create(engine_.get(), wait);
+  if (!progress.ok()) return FromAbsl(progress.status());
+  progress_ = *std::move(progress);
+  published_ = MonotonicNow();
+  if (options.shared_counters) {
+    Result<std::unique_ptr<CountersPage>> page = CountersPage::Create(Counters());
+    if (page.ok()) page_ = *std::move(page);  // without shared memory a context is as good, only not seen from outside
+  }
+  if (options.progress == ProgressMode::kThread) {
+    notify_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (notify_ < 0) return Status(StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
+    thread_ = std::make_unique<ProgressThread>(progress_.get(), [this] { return AfterPass(); });
+  }
+  return Status();
+}
+
+// ---- connections
+
+Result<ConnectionId> ContextImpl::Connect(const Handle& handle) {
+  Result<ListenAddress> address = DecodeHandle(handle);
+  if (!address.ok()) return address.status();
+  return Locked(true, [&]() -> Result<ConnectionId> {
+    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow());
+    if (connection == kNoConnection) {
+      return Status(StatusCode::kResourceExhausted, "the context is at its bound of connections (max_connections)");
+    }
+    connections_[connection];
+    return connection;
+  });
+}
+
+uint32_t ContextImpl::Listen() {
+  return Locked(true, [&] {
+    const uint32_t listener = endpoint().Listen();
+    requests_[listener];
+    return listener;
+  });
+}
+
+void ContextImpl::CloseListener(uint32_t listener) {
+  Locked(true, [&] {
+    const auto requests = requests_.find(listener);
+    if (requests == requests_.end()) return;
+    for (const ConnectionId connection : requests->second) {
+      endpoint().Refuse(connection, MonotonicNow());
+      connections_.erase(connection);
+    }
+    requests_.erase(requests);
+    endpoint().CloseListener(listener);
+  });
+}
+
+Handle ContextImpl::ListenHandle(uint32_t listener) {
+  return Locked(false, [&] { return EncodeHandle(endpoint().listen_address(listener)); });
+}
+
+ConnectionId ContextImpl::Accept(uint32_t listener) {
+  return Locked(true, [&]() -> ConnectionId {
+    const auto requests = requests_.find(listener);
+    if (requests == requests_.end() || requests->second.empty()) return kNoConnection;
+    const ConnectionId connection = requests->second.front();
+    requests->second.pop_front();
+    connections_[connection].listener = 0;
+    endpoint().Accept(connection, MonotonicNow());
+    return connection;
+  });
+}
+
+bool ContextImpl::HasRequest(uint32_t listener) const {
+  const auto requests = requests_.find(listener);
+  return requests != requests_.end() && !requests->second.empty();
+}
+
+ConnectionState ContextImpl::StateUnlocked(ConnectionId connection) const {
+  const auto found = connections_.find(connection);
+  return found == connections_.end() ? ConnectionState::kClosed : found->second.state;
+}
+
+ConnectionState ContextImpl::StateOf(ConnectionId connection) {
+  return Locked(false, [&] { return StateUnlocked(connection); });
+}
+
+std::string ContextImpl::CloseReasonOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? std::string() : found->second.reason;
+  });
+}
+
+void ContextImpl::Close(ConnectionId connection, bool at_once) {
+  Locked(true, [&] {
+    if (at_once) {
+      endpoint().Abort(connection, MonotonicNow());
+    } else {
+      endpoint().Close(connection, MonotonicNow());
+    }
+  });
+}
+
+void ContextImpl::Forget(ConnectionId connection) {
+  Locked(true, [&] {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    if (found->second.state == ConnectionState::kClosed) {
+      connections_.erase(found);
+      return;
+    }
+    found->second.forgotten = true;
+    endpoint().Close(connection, MonotonicNow());
+  });
+}
+
+void ContextImpl::DrainEvents() {
+  while (const size_t count = endpoint().PollConnectionEvents(events_)) {
+    event_seen_ = true;
+    for (size_t i = 0; i < count; ++i) {
+      ConnectionEvent& event = events_[i];
+      if (event.kind == ConnectionEventKind::kRequest) {
+        const auto requests = requests_.find(event.listener);
+        if (requests == requests_.end()) {
+          endpoint().Refuse(event.connection, MonotonicNow());
+          continue;
+        }
+        connections_[event.connection].listener = event.listener;
+        requests->second.push_back(event.connection);
+        continue;
+      }
+      const auto found = connections_.find(event.connection);
+      if (found == connections_.end()) continue;
+      ConnectionRecord& record = found->second;
+      if (event.kind == ConnectionEventKind::kEstablished) {
+        record.state = ConnectionState::kEstablished;
+      } else if (record.forgotten) {
+        connections_.erase(found);
+      } else if (record.listener != 0) {  // gone before anybody accepted it
+        if (const auto requests = requests_.find(record.listener); requests != requests_.end()) {
+          std::erase(requests->second, event.connection);
+        }
+        connections_.erase(found);
+      } else {
+        record.state = ConnectionState::kClosed;
+        record.reason = CloseReasonName(event.reason);
+        if (!event.detail.empty()) record.reason += ": " + event.detail;
+      }
+    }
+    if (count < events_.size()) return;
+  }
+}
+
+// ---- memory
+
+Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
+  constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic;
+  if (base == nullptr || bytes == 0) return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
+  if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
+  static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
+                int{kRemoteAtomic} == int{paceline::kRemoteAtomic});
+  const RegionId region = Locked(false, [&] {
+    return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection);
+  });
+  if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
+  return region;
+}
+
+// ---- progress
+
+bool ContextImpl::Pass() {
+  const bool busy = progress_->Poll();
+  AfterPass();
+  return busy;
+}
+
+Time ContextImpl::AfterPass() {
+  DrainEvents();
+  if (thread_ != nullptr && (FillRing() || event_seen_)) NotifyWaiters();
+  if (page_ == nullptr) return Time::Never();
+  page_is_old_ |= engine_->last_poll_was_busy();
+  if (!page_is_old_) return Time::Never();
+  if (progress_->now() - published_ >= kPublishEvery) {
+    PublishCounters();
+    return Time::Never();
+  }
+  return published_ + kPublishEvery;
+}
+
+void ContextImpl::NotifyWaiters() {
+  ready_.store(true, std::memory_order_release);
+  if (!armed_) return;
+  armed_ = false;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+}
+
+bool ContextImpl::FillRing() {
+  if (ring_count_ == 0) {
+    ring_next_ = 0;
+    ring_count_ = endpoint().PollCompletions(ring_);
+  }
+  return ring_count_ > 0;
+}
+
+size_t ContextImpl::PollCompletions(Completion* out, size_t room) {
+  const auto take = [&]() -> size_t {
+    size_t count = 0;
+    while (count < room && FillRing()) {
+      const size_t some = std::min(room - count, ring_count_);
+      for (size_t i = 0; i < some; ++i) out[count + i] = FromCore(ring_[ring_next_ + i]);
+      ring_next_ += some;
+      ring_count_ -= some;
+      count += some;
+    }
+    return count;
+  };
+  if (thread_ != nullptr) {
+    if (!ready_.load(std::memory_order_acquire)) return 0;
+    return Locked(false, [&] {
+      const size_t count = take();
+      if (count < room && !event_seen_) ready_.store(false, std::memory_order_release);
+      return count;
+    });
+  }
+  if (const size_t count = take()) return count;
+  Pass();
+  return take();
+}
+
+void ContextImpl::IdleOnce(Time deadline) {
+  const Time wish = page_is_old_ ? published_ + kPublishEvery : Time::Never();
+  progress_->Idle(std::min(deadline, wish));
+}
+
+bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout) {
+  const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
+  while (true) {
+    if (Locked(false, done)) return true;
+    if (thread_ != nullptr) {
+      if (MonotonicNow() >= deadline) return false;
+      usleep(50);  // connection set-up only: no need to be quick
+    } else if (!Pass()) {
+      if (progress_->now() >= deadline) return Locked(false, done);
+      IdleOnce(deadline);
+    }
+  }
+}
+
+bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
+  const Time start = MonotonicNow();
+  const Time deadline = start + Duration::Nanos(timeout.count());
+  const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
+  if (thread_ == nullptr) {
+    while (true) {
+      if (ready()) return true;
+      if (interrupted_.exchange(false)) return false;
+      if (Pass()) continue;
+      if (ready()) return true;
+      if (progress_->now() >= deadline) return false;
+      IdleOnce(deadline);
+    }
+  }
+  const Time spin_until = std::min(deadline, start + (progress_->crowded() ? Duration() : spin_));
+  while (!ready_.load(std::memory_order_acquire) && MonotonicNow() < spin_until) {
+  }
+  while (true) {
+    const bool there = Locked(false, [&] {
+      uint64_t count;
+      [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
+      armed_ = !ready();
+      if (armed_) ready_.store(false, std::memory_order_release);
+      return !armed_;
+    });
+    if (there) return true;
+    if (interrupted_.exchange(false)) return false;
+    const Duration left = deadline.is_never() ? Duration::Seconds(3600) : deadline - MonotonicNow();
+    if (left <= Duration()) return false;
+    const timespec span = {.tv_sec = left.nanos() / 1'000'000'000, .tv_nsec = left.nanos() % 1'000'000'000};
+    pollfd waiting = {.fd = notify_, .events = POLLIN, .revents = 0};
+    ppoll(&waiting, 1, &span, nullptr);
+  }
+}
+
+void ContextImpl::Interrupt() {
+  interrupted_.store(true);
+  if (thread_ == nullptr) {
+    progress_->Wake();
+    return;
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+}
+
+bool ContextImpl::Arm() {
+  if (thread_ == nullptr) {
+    if (FillRing() || std::exchange(event_seen_, false)) return false;
+    return progress_->Arm();
+  }
+  return Locked(false, [&] {
+    uint64_t count;
+    [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
+    if (FillRing() || std::exchange(event_seen_, false)) return false;
+    ready_.store(false, std::memory_order_release);
+    armed_ = true;
+    return true;
+  });
+}
+
+// ---- looking in
+
+std::vector<Counter> ContextImpl::Counters() {
+  return Locked(false, [&] { return ListCounters(*engine_, impaired_); });
+}
+
+void ContextImpl::PublishCounters() {
+  size_t record = 0;
+  ForEachCounterValue(*engine_, impaired_, [&](uint64_t value) { page_->Set(record++, value); });
+  page_->Stamp();
+  published_ = progress_->now();
+  page_is_old_ = false;
+}
+
+std::vector<std::string> ContextImpl::LaneNames() {
+  std::vector<std::string> names;
+  for (const auto& lane : engine_->lanes()) names.emplace_back(lane->name());
+  return names;
+}
+
+}  // namespace paceline::api

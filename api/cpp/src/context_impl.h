@@ -1,0 +1,129 @@
+// What a context is inside: the engine with its lanes, progress by the caller or by a thread, the states of connections
+// and the way from the core's completions and events to the API's queues.
+//
+// Thread rule: everything goes through Locked(), which is a plain call with manual progress and a lock with a thread.
+// Ownership: shared by Context, Connection and Listener objects; the last one ends it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "api/cpp/src/convert.h"
+#include "api/cpp/src/counters_page.h"
+#include "paceline/context.h"
+#include "transport/engine/clock.h"
+#include "transport/engine/engine.h"
+#include "transport/engine/progress.h"
+#include "transport/engine/progress_thread.h"
+
+namespace paceline {
+class ImpairLane;
+}
+
+namespace paceline::api {
+
+class ContextImpl {
+ public:
+  static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options);
+  ~ContextImpl();
+
+  // Runs `function` with the engine to itself. `posted`: it gives the engine something to do.
+  template <typename Function>
+  auto Locked(bool posted, Function&& function) {
+    if (thread_ != nullptr) return thread_->Locked(posted, std::forward<Function>(function));
+    if (posted) progress_->Kick();
+    return function();
+  }
+  Endpoint& endpoint() { return engine_->endpoint(); }
+
+  // Posts by the member function `post` of Endpoint.
+  template <typename Request>
+  PostResult Post(paceline::PostResult (Endpoint::*post)(ConnectionId, const Request&, Time, paceline::OperationId*),
+                  ConnectionId connection, const Request& request, OperationId* id) {
+    return FromCore(Locked(true, [&] { return (endpoint().*post)(connection, request, MonotonicNow(), id); }));
+  }
+
+  // ---- connections
+  Result<ConnectionId> Connect(const Handle& handle);
+  uint32_t Listen();
+  void CloseListener(uint32_t listener);
+  Handle ListenHandle(uint32_t listener);
+  ConnectionId Accept(uint32_t listener);  // kNoConnection: nothing there
+  bool HasRequest(uint32_t listener) const;               // inside Locked
+  ConnectionState StateUnlocked(ConnectionId connection) const;  // inside Locked
+  ConnectionState StateOf(ConnectionId connection);
+  std::string CloseReasonOf(ConnectionId connection);
+  void Close(ConnectionId connection, bool at_once);
+  void Forget(ConnectionId connection);  // its Connection object is gone: closed in the background
+
+  // ---- memory
+  Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection);
+
+  // ---- progress
+  bool Pass();  // manual only: one pass
+  // Makes progress until `done` (asked with the engine to itself) answers true. False: the time is over.
+  bool WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout);
+  bool Wait(std::chrono::nanoseconds timeout);
+  void Interrupt();
+  size_t PollCompletions(Completion* out, size_t room);
+  bool Arm();
+  int descriptor() const { return thread_ != nullptr ? notify_ : progress_->descriptor(); }
+  bool threaded() const { return thread_ != nullptr; }
+
+  // ---- looking in
+  std::vector<Counter> Counters();
+  std::string PageName() const { return page_ != nullptr ? page_->name() : std::string(); }
+  std::vector<std::string> LaneNames();
+
+  CompletionQueue& queue() { return queue_; }
+
+ private:
+  struct ConnectionRecord {
+    ConnectionState state = ConnectionState::kConnecting;
+    bool forgotten = false;
+    uint32_t listener = 0;  // not 0: a request that nobody has accepted yet
+    std::string reason;
+  };
+
+  ContextImpl();
+  Status Open(const ContextOptions& options);
+  Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
+  void DrainEvents();
+  bool FillRing();
+  void PublishCounters();
+  void NotifyWaiters();
+  void IdleOnce(Time deadline);
+
+  std::unique_ptr<Engine> engine_;
+  std::vector<const ImpairLane*> impaired_;  // by port; empty without impairment
+  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<CountersPage> page_;
+  absl::flat_hash_map<ConnectionId, ConnectionRecord> connections_;
+  absl::flat_hash_map<uint32_t, std::deque<ConnectionId>> requests_;  // by listener
+  std::array<ConnectionEvent, 16> events_;
+  std::array<paceline::Completion, 64> ring_;  // taken from the core and not yet by the caller
+  size_t ring_next_ = 0;
+  size_t ring_count_ = 0;
+  bool event_seen_ = false;  // something happened to a connection since the last Wait
+  Duration spin_;
+  Time published_;
+  bool page_is_old_ = false;
+
+  int notify_ = -1;          // progress thread: eventfd behind descriptor()
+  bool armed_ = false;       // progress thread: somebody waits for notify_
+  std::atomic<bool> ready_{false};       // progress thread: a completion or event waits; a hint without the lock
+  std::atomic<bool> interrupted_{false};
+
+  CompletionQueue queue_;
+  std::unique_ptr<ProgressThread> thread_;  // last: it uses all of the above
+};
+
+}  // namespace paceline::api

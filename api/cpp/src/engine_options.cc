@@ -1,0 +1,84 @@
+#include "api/cpp/src/engine_options.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "api/cpp/src/convert.h"
+#include "transport/engine/progress.h"
+
+namespace paceline::api {
+namespace {
+
+Status CheckRange(const char* name, uint64_t value, uint64_t max) {
+  if (value <= max) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                std::string(name) + " is " + std::to_string(value) + "; at most " + std::to_string(max) + " is possible");
+}
+
+template <typename Field, typename Value>
+void SetIfGiven(Field& field, Value value) {
+  if (value != 0) field = static_cast<Field>(value);
+}
+
+}  // namespace
+
+Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
+  for (const Status& status : {CheckRange("entropies", options.entropies, limits::kMaxEntropies),
+                               CheckRange("max_connections", options.max_connections, limits::kMaxConnections),
+                               CheckRange("max_operations", options.max_operations, limits::kMaxOperations)}) {
+    if (!status.ok()) return status;
+  }
+  EngineOptions result;
+  EndpointOptions& endpoint = result.endpoint;
+  endpoint.seed = options.seed;
+  if ((options.seed == 0 && getrandom(&endpoint.seed, sizeof(endpoint.seed), 0) != sizeof(endpoint.seed)) ||
+      getrandom(endpoint.cookie_secret.data(), endpoint.cookie_secret.size(), 0) !=
+          static_cast<ssize_t>(endpoint.cookie_secret.size())) {
+    return Status(StatusCode::kInternal, "getrandom gave no random bytes");
+  }
+  endpoint.congestion_control = options.congestion_control;
+  if (!options.path_policy.empty()) endpoint.path_policy = options.path_policy;
+  SetIfGiven(endpoint.entropies, options.entropies);
+  SetIfGiven(endpoint.eager_bytes, options.eager_bytes);
+  SetIfGiven(endpoint.unexpected_bytes, options.unexpected_bytes);
+  SetIfGiven(endpoint.max_connections, options.max_connections);
+  SetIfGiven(endpoint.max_operations, options.max_operations);
+  SetIfGiven(endpoint.max_completions, options.max_completions);
+  endpoint.payload_checksum = options.payload_checksum;
+  if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
+  if (options.peer_timeout_ms != 0) {
+    endpoint.peer_timeout = Duration::Millis(options.peer_timeout_ms);
+    endpoint.keepalive = std::min(endpoint.keepalive, endpoint.peer_timeout / 5);
+  }
+  Result<ParameterMap> parameters = ToParameters(options.congestion_control, options.congestion_control_parameters);
+  if (!parameters.ok()) return parameters.status();
+  result.congestion_control_parameters = *std::move(parameters);
+  return result;
+}
+
+Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
+  LaneFactoryOptions result;
+  result.kind = options.lane;
+  result.devices = options.bind;
+  result.mtu = options.mtu;
+  if (!(options.link_gbps >= 0)) {
+    return Status(StatusCode::kInvalidArgument, "link_gbps is " + std::to_string(options.link_gbps) + "; it may be 0 or more");
+  }
+  result.link_rate = Rate::Gbps(options.link_gbps);
+  auto impairment = ParseImpairment(options.impair);
+  if (!impairment.ok()) return Status(StatusCode::kInvalidArgument, "impair: " + FromAbsl(impairment.status()).message());
+  result.impairment = *impairment;
+  return result;
+}
+
+WaitPolicyOptions ToWaitOptions(const ContextOptions& options) {
+  WaitPolicyOptions result;
+  result.local_ranks = options.local_ranks != 0 ? options.local_ranks : LocalRanksFromEnvironment();
+  if (options.progress == ProgressMode::kThread) result.local_ranks *= 2;  // the caller's thread wants a core too
+  result.allowed_cores = AllowedCores();
+  result.spin = Duration::Micros(options.spin_us);
+  return result;
+}
+
+}  // namespace paceline::api

@@ -1,0 +1,115 @@
+#include "paceline/options.h"
+
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace paceline::api {
+namespace {
+
+// Reads PACELINE_* variables one by one and remembers the first thing that is wrong.
+class Reader {
+ public:
+  void Text(const char* name, std::string& out) {
+    if (const char* text = std::getenv(name)) out = text;
+  }
+
+  void List(const char* name, std::vector<std::string>& out) {
+    if (const char* text = std::getenv(name)) {
+      const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
+      out = parts;
+    }
+  }
+
+  void Pairs(const char* name, std::map<std::string, std::string>& out) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return;
+    const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
+    for (const std::string& part : parts) {
+      const size_t equals = part.find('=');
+      if (equals == std::string::npos || equals == 0) return Fail(name, text, "write key=value,key=value");
+      out[part.substr(0, equals)] = part.substr(equals + 1);
+    }
+  }
+
+  template <typename Integer>
+  void Number(const char* name, Integer& out) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return;
+    uint64_t value = 0;
+    if (!absl::SimpleAtoi(text, &value) || value > std::numeric_limits<Integer>::max()) {
+      return Fail(name, text, "write a whole number from 0 to " + std::to_string(std::numeric_limits<Integer>::max()));
+    }
+    out = static_cast<Integer>(value);
+  }
+
+  void Real(const char* name, double& out) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return;
+    double value = 0;
+    if (!absl::SimpleAtod(text, &value) || !(value >= 0 && value <= 1e6)) {
+      return Fail(name, text, "write a number from 0 to 1000000");
+    }
+    out = value;
+  }
+
+  void Switch(const char* name, bool& out) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return;
+    if (!absl::SimpleAtob(text, &out)) Fail(name, text, "write 1 or 0");
+  }
+
+  void Progress(const char* name, ProgressMode& out) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return;
+    const std::string word = text;
+    if (word != "manual" && word != "thread") return Fail(name, text, "write manual or thread");
+    out = word == "thread" ? ProgressMode::kThread : ProgressMode::kManual;
+  }
+
+  const std::optional<Status>& error() const { return error_; }
+
+ private:
+  void Fail(const std::string& name, const std::string& value, const std::string& advice) {
+    if (!error_) error_ = Status(StatusCode::kInvalidArgument, name + "=" + value + ": " + advice);
+  }
+  std::optional<Status> error_;
+};
+
+}  // namespace
+
+Result<ContextOptions> ContextOptions::FromEnvironment() { return FromEnvironment(ContextOptions()); }
+
+Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) {
+  ContextOptions options = std::move(defaults);
+  Reader reader;
+  reader.Text("PACELINE_LANE", options.lane);
+  reader.List("PACELINE_BIND", options.bind);
+  reader.Number("PACELINE_MTU", options.mtu);
+  reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
+  reader.Text("PACELINE_IMPAIR", options.impair);
+  reader.Text("PACELINE_CC", options.congestion_control);
+  reader.Pairs("PACELINE_CC_PARAMETERS", options.congestion_control_parameters);
+  reader.Text("PACELINE_PATH_POLICY", options.path_policy);
+  reader.Number("PACELINE_ENTROPIES", options.entropies);
+  reader.Progress("PACELINE_PROGRESS", options.progress);
+  reader.Number("PACELINE_SPIN_US", options.spin_us);
+  reader.Number("PACELINE_LOCAL_RANKS", options.local_ranks);
+  reader.Number("PACELINE_MAX_CONNECTIONS", options.max_connections);
+  reader.Number("PACELINE_MAX_OPERATIONS", options.max_operations);
+  reader.Number("PACELINE_MAX_COMPLETIONS", options.max_completions);
+  reader.Number("PACELINE_UNEXPECTED_BYTES", options.unexpected_bytes);
+  reader.Number("PACELINE_EAGER_BYTES", options.eager_bytes);
+  reader.Number("PACELINE_CONNECT_TIMEOUT_MS", options.connect_timeout_ms);
+  reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);
+  reader.Switch("PACELINE_PAYLOAD_CHECKSUM", options.payload_checksum);
+  reader.Switch("PACELINE_COUNTERS", options.shared_counters);
+  reader.Number("PACELINE_SEED", options.seed);
+  if (reader.error()) return *reader.error();
+  return options;
+}
+
+}  // namespace paceline::api

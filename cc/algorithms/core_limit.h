@@ -1,0 +1,73 @@
+// What the core of the network lets through towards one port from one group of senders, found from marks (ECN, or delay
+// taken for a mark) and from the rate that was really delivered while there were marks.
+//
+// SIRD's network loop (Prasopoulos et al., "SIRD: A Sender-Informed, Receiver-Driven Datacenter Transport Protocol",
+// NSDI 2025, section 4.2) reduces per sender in proportion to an average of marks; RCCC of Ultra Ethernet does the same
+// to a rate. Both feel for the limit; a flow of 16 packets is over before. Here the limit belongs to the group,
+// survives its flows, and is taken from measurement: while a queue stands in the core, what arrives is what the core
+// lets through. Per window of `window`, with F the share of marked packets and D the delivered wire rate:
+//
+//   not limited, F >= heavy, D < enter * line    capacity = D; limited from now on
+//   limited, F > 0         capacity += gain * (D - capacity);  limit = capacity * (1 - drain * F)
+//   limited, F = 0         limit = capacity;  if the limit was used: capacity += step, twice as much after each further
+//                          such window, up to 8 * step
+//   the port's own downlink was full             nothing: the marks may be its own
+//
+// So the queue is drained in proportion to the marks, the rate returns to what was measured as soon as they cease, and
+// only then looks for more.
+//
+// Grants to the group are spaced: each takes a slot of its size at the limit.
+//
+// Rates in wire bytes per second. Thread rule: one owner at a time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "cc/algorithms/pace_clock.h"
+#include "transport/base/time.h"
+
+namespace paceline {
+
+struct CoreLimitParameters {
+  double line_rate = 0;
+  Duration window;
+  double gain = 0.25;
+  double drain = 0.3;
+  double floor = 0.03;  // of the line rate
+  double step = 0.01;   // of the line rate
+  double heavy = 0.5;
+  double enter = 0.8;  // of the line rate
+};
+
+class CoreLimit {
+ public:
+  // `stated`: what the operator knows to be the limit; it is never exceeded. Infinity: nothing is known.
+  explicit CoreLimit(double stated = std::numeric_limits<double>::infinity())
+      : stated_(stated), limit_(stated), capacity_(stated) {}
+
+  void OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
+                 uint32_t marked_packets, bool downlink_full);
+
+  bool limited() const { return limit_ != std::numeric_limits<double>::infinity(); }
+  double limit() const { return limit_; }
+
+  // When the next slot begins; in the past when nothing was sent for long.
+  Time next_slot() const { return clock_.time(); }
+  // Takes the next slot for `wire_bytes`. A caller that comes late may catch up by one slot.
+  void TakeSlot(Time now, uint64_t wire_bytes);
+
+ private:
+  void EndWindow(const CoreLimitParameters& parameters, double seconds);
+
+  double stated_, limit_;
+  double capacity_ = 0;  // as measured, while limited
+  uint32_t clean_windows_ = 0;
+  uint32_t packets_ = 0, marked_packets_ = 0;
+  uint64_t wire_bytes_ = 0;
+  bool open_ = false;
+  Time window_start_;
+  PaceClock clock_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,256 @@
+// What the receiver of `tita` grants, and when. What it is told is in tita_receiver.cc.
+#include <algorithm>
+
+#include "cc/algorithms/tita_receiver.h"
+#include "cc/algorithms/water_filling.h"
+
+namespace paceline {
+
+Time TitaReceiver::PollTimeout() const {
+  if (!reissue_.empty()) return newest_now_;
+  Time next = std::min(timed_.front_time(), group_slots_.front_time());
+  if (!watched_.empty()) next = std::min(next, flows_[watched_.front()].check_at);
+  if (Waiting()) next = std::min(next, ready_ ? NextGrantTime() : std::max(NextGrantTime(), last_grant_ + sizes_.park));
+  return next;
+}
+
+size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
+  if (out.empty()) return 0;
+  newest_now_ = std::max(newest_now_, now);
+  ++call_;
+  size_t written = 0;
+  const auto write = [&](uint32_t id) {
+    Flow& flow = flows_[id];
+    if (flow.call != call_) {
+      flow.call = call_;
+      flow.out_index = static_cast<uint32_t>(written++);
+    }
+    out[flow.out_index] = {id, flow.granted, Rate::BytesPerSecond(RateOf(flow))};
+  };
+
+  RunTimers(now);
+  while (!reissue_.empty() && written < out.size()) {
+    const uint32_t id = reissue_.front();
+    reissue_.PopFront();
+    write(id);
+  }
+  ChargeControlPackets();
+  UpdateReady(now);
+  while (Waiting() && NextGrantTime() <= now) {
+    const uint32_t id = NextFlow(now);
+    const uint64_t quantum = Quantum(flows_[id]);
+    if (!FitsBudget(quantum) && now < last_grant_ + sizes_.park) break;
+    if (flows_[id].call != call_ && written == out.size()) return written;
+    if (flows_[id].place == Place::kCore) port_core_.TakeSlot(now, sizes_.WireBytes(quantum));
+    Give(id, quantum, now);
+    write(id);
+  }
+  ready_ = ready_ && Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
+  return written;
+}
+
+void TitaReceiver::RunTimers(Time now) {
+  while (!watched_.empty() && flows_[watched_.front()].check_at <= now) Check(watched_.front(), now);
+  while (!timed_.empty() && timed_.front_time() <= now) {
+    const uint32_t id = timed_.front();
+    LeaveQueues(id);
+    if (flows_[id].parked) {
+      Wake(id, now);
+    } else {
+      Queue(id, now);
+    }
+  }
+  while (!group_slots_.empty() && group_slots_.front_time() <= now) {
+    const uint32_t number = group_slots_.front();
+    Group& group = groups_[number];
+    const uint32_t id = group.waiting.front();
+    group.limit.TakeSlot(now, sizes_.WireBytes(Quantum(flows_[id])));
+    LeaveQueues(id);
+    flows_[id].group_passed = true;
+    Queue(id, now);
+  }
+}
+
+// The end of a flow's check interval. It leaves the watched flows, and comes back at their end if it still has charge.
+void TitaReceiver::Check(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  watched_.Remove(id);
+  if (flow.charge == 0) return;
+  if (!flow.arrived_since_check) {
+    flow.resolved = std::max(flow.resolved, flow.tx_total);  // what was on the way is not coming any more
+    if (flow.granted > flow.resolved) return Park(id, now);
+  } else if (flow.resolved < flow.check_granted) {
+    const uint64_t delivered = flow.resolved - std::min(flow.resolved, flow.check_resolved);
+    flow.bucket = std::clamp(delivered, std::min(2 * sizes_.grain, sizes_.bucket), flow.bucket);
+  } else {
+    flow.bucket = std::min(2 * flow.bucket, sizes_.bucket);
+  }
+  Settle(id, now);
+}
+
+void TitaReceiver::Park(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  LeaveQueues(id);
+  flow.parked = true;
+  flow.group_passed = false;
+  flow.reissues = 0;
+  if (!reissue_.Contains(id)) reissue_.PushBack(id);
+  WaitUntil(id, now + sizes_.park * 2);
+  Settle(id, now);
+}
+
+// A parked flow's time has come: its credit, or news of it, may be lost, so it gets another grain of what it wants.
+void TitaReceiver::Wake(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  if (flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
+  if (!reissue_.Contains(id)) reissue_.PushBack(id);
+  if (++flow.reissues < kMaxReissues) WaitUntil(id, now + sizes_.park * (int64_t{2} << flow.reissues));
+}
+
+// Acknowledgements for what this port sends come in on the same downlink.
+void TitaReceiver::ChargeControlPackets() {
+  const uint64_t bytes = shared_.control_bytes_in - control_bytes_seen_;
+  if (bytes == 0) return;
+  control_bytes_seen_ = shared_.control_bytes_in;
+  clock_.Advance(static_cast<double>(bytes) * 1e9 / sizes_.grant_rate);
+}
+
+// A flow that waits for the core goes first when its slot is there: it has waited for two clocks.
+bool TitaReceiver::CoreFirst(Time now) const {
+  return !core_ring_.empty() && (ring_.empty() || !port_core_.limited() || port_core_.next_slot() <= now);
+}
+
+uint32_t TitaReceiver::NextFlow(Time now) const {
+  if (CoreFirst(now)) return core_ring_.front();
+  return parameters_.srpt && srpt_turn_ && !by_remaining_.empty() ? by_remaining_.front() : ring_.front();
+}
+
+Time TitaReceiver::NextGrantTime() const {
+  const bool core_only = ring_.empty() && port_core_.limited();
+  return core_only ? std::max(clock_.time(), port_core_.next_slot()) : clock_.time();
+}
+
+uint64_t TitaReceiver::Quantum(const Flow& flow) const {
+  return std::min(sizes_.grain, flow.demand_end - std::min(flow.demand_end, flow.granted));
+}
+
+bool TitaReceiver::Eligible(const Flow& flow) const {
+  const uint64_t quantum = Quantum(flow);
+  return quantum > 0 && (flow.outstanding == 0 || flow.outstanding + quantum <= flow.bucket);
+}
+
+bool TitaReceiver::FitsBudget(uint64_t quantum) const {
+  return charged_total_ == 0 || charged_total_ + quantum <= budget_bytes();
+}
+
+void TitaReceiver::Give(uint32_t id, uint64_t quantum, Time now) {
+  Flow& flow = flows_[id];
+  const uint64_t wire = sizes_.WireBytes(quantum);
+  flow.granted += quantum;
+  flow.group_passed = false;
+  flow.last_activity = last_grant_ = now;
+  clock_.Advance(static_cast<double>(wire) * 1e9 / sizes_.grant_rate);
+  // On its own pace it may lag by one grain, so that a late call costs it nothing.
+  const Rate pace = Rate::BytesPerSecond(flow.cap * parameters_.cap_slack);
+  const Duration gap = std::min(pace.TimeFor(static_cast<int64_t>(wire)), Duration::Seconds(1));
+  flow.next_time = std::max(flow.next_time, now - gap) + gap;
+  srpt_turn_ = !srpt_turn_;
+  StepRates();
+  LeaveQueues(id);
+  Settle(id, now);
+}
+
+void TitaReceiver::LeaveQueues(uint32_t id) {
+  Flow& flow = flows_[id];
+  switch (flow.place) {
+    case Place::kNowhere:
+      return;
+    case Place::kRing:
+      ring_.Remove(id);
+      by_remaining_.Remove(id);
+      break;
+    case Place::kCore:
+      core_ring_.Remove(id);
+      break;
+    case Place::kGroup: {
+      Group& group = groups_[flow.group];
+      group.waiting.Remove(id);
+      group_slots_.Remove(flow.group);
+      if (!group.waiting.empty()) group_slots_.Push(flow.group, group.limit.next_slot());
+      break;
+    }
+    case Place::kTimed:
+      timed_.Remove(id);
+      break;
+  }
+  flow.place = Place::kNowhere;
+}
+
+void TitaReceiver::WaitUntil(uint32_t id, Time time) {
+  flows_[id].place = Place::kTimed;
+  timed_.Push(id, time);
+}
+
+// To the end of the first queue that the flow has to wait in.
+void TitaReceiver::Queue(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  if (flow.cap * parameters_.cap_slack < lambda_ && flow.next_time > now) return WaitUntil(id, flow.next_time);
+  if (!flow.group_passed && flow.group != kNoGroup && groups_[flow.group].limit.limited()) {
+    Group& group = groups_[flow.group];
+    flow.place = Place::kGroup;
+    group.waiting.PushBack(id);
+    if (!group_slots_.Contains(flow.group)) group_slots_.Push(flow.group, group.limit.next_slot());
+    return;
+  }
+  if (flow.crosses_core && port_core_.limited()) {
+    flow.place = Place::kCore;
+    core_ring_.PushBack(id);
+    return;
+  }
+  flow.place = Place::kRing;
+  ring_.PushBack(id);
+  if (parameters_.srpt) by_remaining_.Push(id, Time::FromNanos(static_cast<int64_t>(flow.demand_end - flow.granted)));
+}
+
+// The clock saves nothing up while no grant could have been given. While credit is out it may lag by a grain, which
+// takes the jitter of arrivals.
+void TitaReceiver::UpdateReady(Time now) {
+  const bool ready = Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
+  if (ready && !ready_) {
+    const Rate rate = Rate::BytesPerSecond(sizes_.grant_rate);
+    const Duration grain_time = rate.TimeFor(static_cast<int64_t>(sizes_.WireBytes(sizes_.grain)));
+    clock_.RaiseTo(charged_total_ > 0 ? now - std::min(grain_time, sizes_.park) : now);
+  }
+  ready_ = ready;
+}
+
+// After a change the rates are computed anew within a number of changes and grants in proportion to the flows, so that
+// each costs O(log n) on average.
+void TitaReceiver::RatesChanged() {
+  rates_stale_ = true;
+  StepRates();
+}
+
+void TitaReceiver::StepRates() {
+  if (!rates_stale_ || ++rate_steps_ * 8 <= wanting_.size()) return;
+  rates_stale_ = false;
+  rate_steps_ = 0;
+  if (wanting_.empty()) {
+    lambda_ = sizes_.grant_rate;
+    return;
+  }
+  scratch_.clear();
+  for (const uint32_t id : wanting_) scratch_.push_back(std::min(flows_[id].cap, CoreShare(flows_[id])));
+  lambda_ = std::min(WaterLevel(sizes_.grant_rate, scratch_), sizes_.grant_rate);
+}
+
+double TitaReceiver::CoreShare(const Flow& flow) const {
+  if (flow.group == kNoGroup) return sizes_.line_rate;
+  const Group& group = groups_[flow.group];
+  if (!group.limit.limited()) return sizes_.line_rate;
+  return group.limit.limit() / static_cast<double>(std::max(group.wanting, 1u));
+}
+
+double TitaReceiver::RateOf(const Flow& flow) const { return std::min({flow.cap, CoreShare(flow), lambda_}); }
+
+}  // namespace paceline

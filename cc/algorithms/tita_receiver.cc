@@ -1,0 +1,291 @@
+// What the receiver of `tita` is told: flows, demand, arrivals. The grants that follow are in tita_grants.cc.
+#include "cc/algorithms/tita_receiver.h"
+
+#include <algorithm>
+
+#include "cc/algorithms/bdp.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kFullDownlink = 0.95;  // share of the line rate that counts as full
+constexpr double kLeastCap = 0.001;     // of the line rate: no announced cap starves its own flow
+constexpr int64_t kDelayEpochNanos =
+    10'000'000;  // the least delay is that of the last one to two epochs (clocks drift)
+constexpr int64_t kMaxDelay = int64_t{1} << 61;
+
+CoreLimitParameters CoreParameters(const TitaParameters& parameters, const TitaSizes& sizes) {
+  CoreLimitParameters core;
+  core.line_rate = sizes.line_rate;
+  core.window = sizes.rtt * 2;
+  core.gain = parameters.core_gain;
+  core.drain = parameters.core_drain;
+  core.floor = parameters.core_floor;
+  core.step = parameters.core_step;
+  core.heavy = parameters.core_heavy;
+  return core;
+}
+
+CoreLimit PortCoreLimit(const TitaSizes& sizes, const PortInfo& port) {
+  const bool stated = !port.core_rate.is_zero() && port.core_rate.bytes_per_second() < sizes.line_rate;
+  return stated ? CoreLimit(port.core_rate.bytes_per_second()) : CoreLimit();
+}
+
+// Caps are whole bytes per second, so that sums of them stay exact.
+double WholeCap(double rate) { return static_cast<double>(std::max<int64_t>(static_cast<int64_t>(rate), 1)); }
+
+}  // namespace
+
+TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& port, TitaPort& shared)
+    : parameters_(parameters),
+      sizes_(TitaSizesFor(parameters, port)),
+      core_parameters_(CoreParameters(parameters, sizes_)),
+      local_group_(port.local_group),
+      shared_(shared),
+      control_bytes_seen_(shared.control_bytes_in),
+      lambda_(sizes_.grant_rate),
+      port_core_(PortCoreLimit(sizes_, port)) {}
+
+TitaReceiver::Flow* TitaReceiver::Find(uint32_t flow) {
+  return flow < flows_.size() && flows_[flow].in_use ? &flows_[flow] : nullptr;
+}
+
+void TitaReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
+  if (id >= kMaxFlows) return;
+  RemoveFlow(id, now);
+  if (id >= flows_.size()) {
+    flows_.resize(id + 1);
+    place_links_.Reserve(id + 1);
+    by_remaining_.Reserve(id + 1);
+    timed_.Reserve(id + 1);
+    reissue_links_.Reserve(id + 1);
+    watched_links_.Reserve(id + 1);
+  }
+  Flow& flow = flows_[id] = Flow();
+  flow.in_use = true;
+  flow.bucket = sizes_.bucket;
+  flow.cap = WholeCap(sizes_.line_rate);
+  flow.last_activity = now;
+  flow.crosses_core = local_group_ == 0 || info.remote_group != local_group_;
+  flow.group_known = info.remote_group != 0;
+  if (flow.group_known) {
+    const auto known = group_numbers_.find(info.remote_group);
+    if (known != group_numbers_.end()) {
+      flow.group = known->second;
+    } else {
+      flow.group = NewGroup();
+      if (flow.group != kNoGroup) group_numbers_[info.remote_group] = flow.group;
+    }
+  }
+}
+
+void TitaReceiver::RemoveFlow(uint32_t id, Time now) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  SetWanting(id, false);
+  LeaveQueues(id);
+  reissue_.Remove(id);
+  watched_.Remove(id);
+  outstanding_total_ -= flow->outstanding;
+  charged_total_ -= flow->charge;
+  if (flow->private_group) {
+    groups_[flow->group] = Group(&place_links_);
+    group_slots_.Remove(flow->group);
+    free_groups_.push_back(flow->group);
+  }
+  *flow = Flow();
+  UpdateReady(now);
+}
+
+uint32_t TitaReceiver::NewGroup() {
+  if (!free_groups_.empty()) {
+    const uint32_t group = free_groups_.back();
+    free_groups_.pop_back();
+    return group;
+  }
+  if (groups_.size() >= kMaxGroups) return kNoGroup;
+  groups_.emplace_back(&place_links_);
+  group_slots_.Reserve(groups_.size());
+  return static_cast<uint32_t>(groups_.size() - 1);
+}
+
+void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  newest_now_ = std::max(newest_now_, now);
+  flow->demand_end = std::min(demand_end, kMaxBytes);
+  const double announced = cap.bytes_per_second();
+  const double least = sizes_.line_rate * kLeastCap;
+  // A NaN fails the comparison.
+  const double bounded = WholeCap(announced > least ? std::min(announced, sizes_.line_rate) : least);
+  if (bounded != flow->cap) {
+    if (flow->wanting) cap_sum_ += bounded - flow->cap;
+    flow->cap = bounded;
+    RatesChanged();
+  }
+  MaybeReissue(id, now);
+  Settle(id, now);
+  UpdateReady(now);
+}
+
+void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  const Time now = sample.now;
+  newest_now_ = std::max(newest_now_, now);
+  const uint64_t bytes = std::min(sample.bytes, kMaxBytes);
+
+  UpdateTxTotal(*flow, std::min(sample.tx_total, kMaxBytes));
+  Resolve(*flow, bytes);
+  if (sample.trimmed_packets > 0 && sample.packets > 0) {
+    // What was cut counts as arrived above; the sender's loss count will name it again.
+    const uint64_t cut = bytes / sample.packets * std::min(sample.trimmed_packets, sample.packets);
+    flow->trimmed = std::min(flow->trimmed + cut, sizes_.bucket);
+  }
+  const uint64_t lost_total = std::min(sample.lost_total, kMaxBytes);
+  if (lost_total > flow->lost_total) {
+    const uint64_t lost = lost_total - flow->lost_total;
+    const uint64_t known = std::min(lost, flow->trimmed);
+    flow->lost_total = lost_total;
+    flow->trimmed -= known;
+    Resolve(*flow, lost - known);
+  }
+
+  if (bytes == 0) MaybeReissue(id, now);  // a request or a probe: it may be for want of a grant that was lost
+  flow->arrived_since_check = true;
+  flow->last_activity = now;
+  if (flow->parked) {
+    flow->parked = false;
+    flow->reissues = 0;
+    LeaveQueues(id);
+    watched_.Remove(id);  // its interval begins anew
+  }
+  MeterDownlink(now, sizes_.WireBytes(bytes));
+  if (bytes > 0) TellCore(id, sample);
+  Settle(id, now);
+  UpdateReady(now);
+}
+
+void TitaReceiver::UpdateTxTotal(Flow& flow, uint64_t tx_total) {
+  if (tx_total <= flow.tx_total) return;
+  flow.tx_total = tx_total;
+  if (tx_total <= flow.granted) return;
+  // Sent without credit: it counts as granted. No honest sender has more of it in flight than a bucket.
+  flow.granted = tx_total;
+  if (flow.granted - flow.resolved > 2 * sizes_.bucket) flow.resolved = flow.granted - 2 * sizes_.bucket;
+}
+
+// Duplicates and losses declared too early would count twice: never more than what was sent.
+void TitaReceiver::Resolve(Flow& flow, uint64_t bytes) {
+  flow.resolved += std::min(bytes, flow.tx_total - flow.resolved);
+}
+
+// Brings totals, lists and queues in line with the flow's counts.
+void TitaReceiver::Settle(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  outstanding_total_ -= flow.outstanding;
+  charged_total_ -= flow.charge;
+  flow.outstanding = flow.granted - flow.resolved;
+  // Credit beyond the demand has no use; a parked flow is not expected to use what it has.
+  const uint64_t useful = std::min(flow.granted, std::max(flow.tx_total, flow.demand_end));
+  flow.charge = flow.parked ? 0 : std::min(useful - std::min(useful, flow.resolved), flow.bucket);
+  outstanding_total_ += flow.outstanding;
+  charged_total_ += flow.charge;
+
+  SetWanting(id, !flow.parked && flow.demand_end > flow.granted);
+  if (flow.parked) {
+    watched_.Remove(id);
+    return;
+  }
+  if (!Eligible(flow)) {
+    LeaveQueues(id);
+  } else if (flow.place == Place::kNowhere) {
+    Queue(id, now);
+  }
+  if (flow.charge > 0 && !watched_.Contains(id)) {
+    flow.check_at = now + sizes_.park;
+    flow.check_granted = useful;
+    flow.check_resolved = flow.resolved;
+    flow.arrived_since_check = false;
+    watched_.PushBack(id);
+  }
+}
+
+void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
+  Flow& flow = flows_[id];
+  if (flow.wanting == wanting) return;
+  flow.wanting = wanting;
+  if (wanting) {
+    flow.wanting_index = static_cast<uint32_t>(wanting_.size());
+    wanting_.push_back(id);
+    cap_sum_ += flow.cap;
+    if (flow.group != kNoGroup) ++groups_[flow.group].wanting;
+  } else {
+    const uint32_t last = wanting_.back();
+    wanting_[flow.wanting_index] = last;
+    flows_[last].wanting_index = flow.wanting_index;
+    wanting_.pop_back();
+    cap_sum_ -= flow.cap;
+    if (flow.group != kNoGroup) --groups_[flow.group].wanting;
+  }
+  RatesChanged();
+}
+
+// The sender speaks although it should have credit that it is not using: the grant may be lost.
+void TitaReceiver::MaybeReissue(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  if (flow.granted <= flow.tx_total || flow.demand_end <= flow.tx_total) return;
+  if (now - flow.last_activity < sizes_.rtt * 2) return;
+  flow.last_activity = now;
+  if (!reissue_.Contains(id)) reissue_.PushBack(id);
+}
+
+void TitaReceiver::MeterDownlink(Time now, uint64_t wire_bytes) {
+  const Duration elapsed = now - meter_start_;
+  if (elapsed >= sizes_.rtt || elapsed < Duration()) {
+    const double rate = elapsed > Duration() ? static_cast<double>(meter_bytes_) / elapsed.seconds() : 0;
+    downlink_full_ = rate >= kFullDownlink * sizes_.grant_rate;
+    meter_start_ = now;
+    meter_bytes_ = 0;
+  }
+  meter_bytes_ += wire_bytes;
+}
+
+uint32_t TitaReceiver::CountMarks(Flow& flow, const ArrivalSample& sample) {
+  if (parameters_.core_ecn) {
+    if (sample.marked_packets > 0) mark_seen_ = true;
+    if (mark_seen_ || !parameters_.core_delay) return sample.marked_packets;
+  }
+  if (!parameters_.core_delay) return 0;
+  const int64_t delay = std::clamp(sample.relative_delay_nanos, -kMaxDelay, kMaxDelay);
+  const auto epoch = static_cast<uint32_t>(sample.now.nanos() / kDelayEpochNanos) + 1;
+  if (flow.delay_epoch != epoch) {
+    flow.delay_least_before = flow.delay_epoch == 0 ? delay : flow.delay_least;
+    flow.delay_least = delay;
+    flow.delay_epoch = epoch;
+  }
+  flow.delay_least = std::min(flow.delay_least, delay);
+  const int64_t over = delay - std::min(flow.delay_least, flow.delay_least_before);
+  return over > sizes_.rtt.Scaled(parameters_.core_delay_rtts).nanos() ? sample.packets : 0;
+}
+
+void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
+  if (!parameters_.core_ecn && !parameters_.core_delay) return;
+  Flow& flow = flows_[id];
+  const uint32_t marks = CountMarks(flow, sample);
+  // One flow alone in trouble gets a limit of its own; what is common to many is the port's.
+  if (marks > 0 && flow.group == kNoGroup && !flow.group_known && !port_core_.limited()) {
+    flow.group = NewGroup();
+    flow.private_group = flow.group != kNoGroup;
+    if (flow.private_group && flow.wanting) ++groups_[flow.group].wanting;
+  }
+  const uint64_t wire = sizes_.WireBytes(std::min(sample.bytes, kMaxBytes));
+  if (flow.group != kNoGroup) {
+    groups_[flow.group].limit.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, downlink_full_);
+  }
+  if (flow.crosses_core) {
+    port_core_.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, downlink_full_);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,74 @@
+#include "tests/support/fake_hca_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string>
+
+namespace paceline::support {
+
+LaneCapabilities HcaLaneCapabilities() {
+  LaneCapabilities capabilities;
+  capabilities.max_packet_bytes = 4096 + 128;
+  capabilities.remote_placement = true;
+  capabilities.max_write_bytes = 4096;
+  capabilities.entropies = 16;
+  capabilities.header_bytes = 64;
+  capabilities.link_rate = Rate::Gbps(100);
+  capabilities.base_rtt = Duration::Micros(11);
+  return capabilities;
+}
+
+uint64_t FakeHcaLane::RegisterMemory(void* base, size_t bytes) {
+  next_key_ += 0x101;
+  regions_[next_key_] = Region{reinterpret_cast<uintptr_t>(base), bytes};
+  return next_key_;
+}
+
+void FakeHcaLane::DeregisterMemory(uint64_t key) {
+  if (regions_.erase(key) == 0) network().NoteViolation(std::string(name()) + ": deregistered a key it does not have");
+}
+
+void FakeHcaLane::Protect(const void* base, size_t bytes) {
+  if (bytes > 0) protected_[reinterpret_cast<uintptr_t>(base)] = bytes;
+}
+
+void FakeHcaLane::Unprotect(const void* base, size_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(base);
+  const uintptr_t end = start + bytes;
+  auto it = protected_.lower_bound(start);
+  if (it != protected_.begin() && std::prev(it)->first + std::prev(it)->second > start) --it;
+  while (it != protected_.end() && it->first < end) {
+    const uintptr_t old_start = it->first;
+    const uintptr_t old_end = old_start + it->second;
+    it = protected_.erase(it);
+    if (old_start < start) protected_[old_start] = start - old_start;
+    if (old_end > end) it = protected_.emplace(end, old_end - end).first;
+  }
+}
+
+bool FakeHcaLane::Place(const NetworkPacket& packet) {
+  const uint64_t bytes = packet.payload_bytes;
+  if (bytes > 0) {
+    const auto region = regions_.find(packet.remote_key);
+    if (region == regions_.end() || packet.remote_address < region->second.base ||
+        bytes > region->second.bytes || packet.remote_address - region->second.base > region->second.bytes - bytes) {
+      ++writes_refused_;
+      return false;
+    }
+    const auto start = static_cast<uintptr_t>(packet.remote_address);
+    auto next = protected_.lower_bound(start);
+    const bool hits_next = next != protected_.end() && next->first < start + bytes;
+    const bool hits_previous =
+        next != protected_.begin() && std::prev(next)->first + std::prev(next)->second > start;
+    if (hits_next || hits_previous) {
+      network().NoteViolation(std::string(name()) + ": packet " + std::to_string(packet.index) +
+                              " wrote into memory that its owner has got back");
+    }
+    if (packet.phantom_bytes == 0) std::memcpy(reinterpret_cast<void*>(start), packet.bytes.data(), bytes);
+  }
+  ++writes_placed_;
+  return true;
+}
+
+}  // namespace paceline::support

@@ -1,0 +1,51 @@
+// A lane that behaves as an RDMA card does, over the scripted network: a write is placed into registered memory the
+// moment it lands, without asking the endpoint, which learns only (connection, immediate, length, path). What the network
+// drops is gone without a word. One path keeps its order, as one queue pair does.
+//
+// It also watches the safety rule: memory that the user has got back (a completion was polled) must not be written any
+// more. The harness says which memory that is with Protect and lifts it with Unprotect when the user lends it again.
+// Breaking the rule is noted as a violation of the network.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "tests/support/scripted_lane.h"
+
+namespace paceline::support {
+
+// Capabilities of a placing lane in tests: 4 KB writes, 16 paths, no marks and no trimming seen.
+LaneCapabilities HcaLaneCapabilities();
+
+class FakeHcaLane final : public ScriptedLane {
+ public:
+  FakeHcaLane(ScriptedNetwork* network, const LaneCapabilities& capabilities) : ScriptedLane(network, capabilities) {}
+
+  uint64_t RegisterMemory(void* base, size_t bytes) override;
+  void DeregisterMemory(uint64_t key) override;
+
+  void Protect(const void* base, size_t bytes);
+  void Unprotect(const void* base, size_t bytes);
+
+  size_t regions() const { return regions_.size(); }
+  uint64_t writes_placed() const { return writes_placed_; }
+  // Writes that named no region of this card (revoked in the meantime), or left its bounds: refused by the card.
+  uint64_t writes_refused() const { return writes_refused_; }
+
+ private:
+  struct Region {
+    uintptr_t base = 0;
+    size_t bytes = 0;
+  };
+  bool Place(const NetworkPacket& packet) override;
+
+  std::map<uint64_t, Region> regions_;
+  std::map<uintptr_t, size_t> protected_;  // start to length, disjoint
+  uint64_t next_key_ = 0x1001;
+  uint64_t writes_placed_ = 0;
+  uint64_t writes_refused_ = 0;
+};
+
+}  // namespace paceline::support

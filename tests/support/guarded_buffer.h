@@ -1,0 +1,72 @@
+// Memory of an operation in a test: contents that follow from a number, with guard bytes before and behind that must
+// never change.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "transport/core/types.h"
+
+namespace paceline::support {
+
+// Byte `offset` of the contents that `id` stands for.
+inline uint8_t PatternByte(uint64_t id, uint64_t offset) {
+  uint64_t word = (id + 1) * 0x9e3779b97f4a7c15 + (offset >> 3) * 0xd6e8feb86659fd93;
+  word ^= word >> 29;
+  word *= 0xbf58476d1ce4e5b9;
+  word ^= word >> 32;
+  return static_cast<uint8_t>(word >> (8 * (offset & 7)));
+}
+
+inline void FillPattern(uint8_t* data, size_t bytes, uint64_t id, uint64_t first_offset = 0) {
+  for (size_t i = 0; i < bytes; ++i) data[i] = PatternByte(id, first_offset + i);
+}
+
+// Index of the first byte that differs from the pattern; `bytes` when none does.
+inline size_t FindDifference(const uint8_t* data, size_t bytes, uint64_t id, uint64_t first_offset = 0) {
+  for (size_t i = 0; i < bytes; ++i) {
+    if (data[i] != PatternByte(id, first_offset + i)) return i;
+  }
+  return bytes;
+}
+
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuard, kGuardByte) { Poison(); }
+
+  uint8_t* data() { return memory_.data() + kGuard; }
+  const uint8_t* data() const { return memory_.data() + kGuard; }
+  size_t size() const { return bytes_; }
+  LocalBuffer local(RegionId region = kUnregistered) { return {data(), bytes_, region}; }
+
+  void Fill(uint64_t id) { FillPattern(data(), bytes_, id); }
+  bool Holds(uint64_t id) const { return HoldsFirst(bytes_, id); }
+  bool HoldsFirst(size_t bytes, uint64_t id) const { return FindDifference(data(), bytes, id) == bytes; }
+  // Sets every byte to a value that no test writes; Untouched: they all still have it, from `from` on.
+  void Poison() { std::memset(data(), kPoison, bytes_); }
+  bool Untouched(size_t from = 0) const {
+    for (size_t i = from; i < bytes_; ++i) {
+      if (data()[i] != kPoison) return false;
+    }
+    return true;
+  }
+  bool GuardsIntact() const {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (memory_[i] != kGuardByte || memory_[kGuard + bytes_ + i] != kGuardByte) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGuard = 64;
+  static constexpr uint8_t kGuardByte = 0xa5;
+  static constexpr uint8_t kPoison = 0xdd;
+  size_t bytes_;
+  std::vector<uint8_t> memory_;
+};
+
+}  // namespace paceline::support

@@ -1,0 +1,71 @@
+// A packet lane over the scripted network: takes segments while its queue has room, copies them onto the network, and
+// hands out what has arrived. It states whatever capabilities the test gives it.
+//
+// Thread rule: one thread. The network must outlive the lane.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/scripted_network.h"
+#include "transport/lane/lane.h"
+
+namespace paceline::support {
+
+// Capabilities of an ordinary packet lane in tests: 4 KB payloads, 64 entropies, ECN and trimming seen.
+LaneCapabilities PacketLaneCapabilities();
+
+class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
+ public:
+  ScriptedLane(ScriptedNetwork* network, const LaneCapabilities& capabilities);
+  ~ScriptedLane() override;
+
+  static LaneAddress AddressOfPort(uint32_t port);
+
+  std::string_view name() const override { return name_; }
+  const LaneCapabilities& capabilities() const override { return capabilities_; }
+  const LaneAddress& address() const override { return address_; }
+  LaneStatus status() const override { return {network_->port_up(port_), network_->port_changes(port_)}; }
+  const LaneCounters& counters() const override { return counters_; }
+  uint32_t OpenPeer(const LaneAddress& address) override;
+  void ClosePeer(uint32_t peer) override;
+  size_t room() const override { return network_->PortHasRoom(port_) ? room_limit_ : 0; }
+  size_t Send(std::span<const TxSegment> segments) override;
+  size_t Receive(std::span<RxSegment> out, Time now) override;
+
+  uint32_t port() const { return port_; }
+  // How many segments one Send takes at most: a small number exercises back-pressure.
+  void set_room(size_t segments) { room_limit_ = segments; }
+  // Peers that are open now, for leak checks.
+  size_t open_peers() const { return peers_.size(); }
+
+ protected:
+  // Called for each write when it lands; true: tell the endpoint of it.
+  virtual bool Place(const NetworkPacket& packet);
+  ScriptedNetwork& network() { return *network_; }
+
+ private:
+  struct Peer {
+    uint32_t port = 0;
+    uint32_t references = 0;
+  };
+  void CheckSegment(const TxSegment& segment);
+  void Deliver(NetworkPacket packet) override;
+
+  ScriptedNetwork* network_;
+  LaneCapabilities capabilities_;
+  uint32_t port_;
+  LaneAddress address_;
+  std::string name_;
+  size_t room_limit_ = 64;
+  LaneCounters counters_;
+  std::map<uint32_t, Peer> peers_;  // by number
+  uint32_t next_peer_ = 1;
+  std::deque<NetworkPacket> arrived_;
+  std::vector<NetworkPacket> handed_out_;  // what the pointers of the last Receive point to
+  std::vector<LaneAddress> sources_;
+};
+
+}  // namespace paceline::support

@@ -1,0 +1,76 @@
+// A host in a test: one endpoint over its lanes, polled by a virtual network as an engine would be, keeping what the user
+// would poll: completions and connection events, in order.
+//
+// Thread rule: one thread. The lanes are borrowed and must outlive the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cc/congestion_control.h"
+#include "tests/support/observed_congestion_control.h"
+#include "tests/support/virtual_network.h"
+#include "transport/core/endpoint.h"
+#include "transport/lane/lane.h"
+
+namespace paceline::support {
+
+class TestHost final : public Polled, private EndpointEnvironment {
+ public:
+  TestHost(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
+           std::vector<Lane*> lanes, VirtualNetwork* network);
+  ~TestHost() override;
+
+  Endpoint& endpoint() { return *endpoint_; }
+  Time now() const { return network_->now(); }
+  // After a call on the endpoint that may have given it something to send.
+  void Touch() { network_->Touch(this); }
+
+  // Polled from the endpoint so far; a test may clear them.
+  std::vector<Completion> completions;
+  std::vector<ConnectionEvent> events;
+  // When set, it gets each completion the moment it is polled, instead of `completions`.
+  std::function<void(const Completion&)> on_completion;
+  std::function<void(const ConnectionEvent&)> on_event;
+  bool accept_requests = true;    // answers kRequest events with Accept
+  bool poll_completions = true;   // false: leaves them in the endpoint
+
+  // From now on the host does nothing any more: a crash, as its peers see it. Thaw lets it go on (a stopped process).
+  void Freeze() { frozen_ = true; }
+  void Thaw() { frozen_ = false; }
+  bool frozen() const { return frozen_; }
+
+  // Broken rules of the endpoint's interface: a timer that is always due, a segment beyond the room, ... and what the
+  // observed congestion control found. Empty at the end of a test.
+  std::vector<std::string> Violations() const;
+  const ControlObservation& control() const { return *observation_; }
+
+  Time Poll(Time now) override;
+
+ private:
+  bool Receive(uint32_t port, Time now);
+  bool Transmit(uint32_t port, Time now);
+  // True if the user got anything: it may have posted more.
+  bool TakeEvents(Time now);
+
+  uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override { return lanes_[port]->OpenPeer(address); }
+  void ClosePeer(uint32_t port, uint32_t peer) override { lanes_[port]->ClosePeer(peer); }
+  uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override {
+    return lanes_[port]->RegisterMemory(base, bytes);
+  }
+  void DeregisterMemory(uint32_t port, uint64_t key) override { lanes_[port]->DeregisterMemory(key); }
+
+  VirtualNetwork* network_;
+  std::vector<Lane*> lanes_;
+  std::vector<uint32_t> lane_changes_;
+  std::shared_ptr<ControlObservation> observation_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<TxBurst> burst_;
+  std::vector<std::string> violations_;
+  bool frozen_ = false;
+};
+
+}  // namespace paceline::support

@@ -1,0 +1,285 @@
+// The C++ API over loopback, with both ways of making progress: each operation, what its completion means, and what goes
+// wrong.
+#include "paceline/context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+namespace paceline::api {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class ContextTest : public ::testing::TestWithParam<ProgressMode> {
+ protected:
+  void SetUp() override {
+    ContextOptions options;
+    options.progress = GetParam();
+    options.connect_timeout_ms = 1000;
+    for (auto& context : contexts_) {
+      auto created = Context::Create(options);
+      ASSERT_TRUE(created.ok()) << created.status().message();
+      context.emplace(*std::move(created));
+    }
+  }
+
+  // Both contexts live in this thread: with manual progress each wait must move the other too.
+  template <typename Done>
+  bool Until(Done&& done) {
+    for (int i = 0; i < 200000; ++i) {
+      if (done()) return true;
+      for (auto& context : contexts_) context->Progress();
+      if (GetParam() == ProgressMode::kThread) std::this_thread::sleep_for(50us);
+    }
+    return done();
+  }
+
+  void Connect() {
+    auto listener = contexts_[0]->Listen();
+    ASSERT_TRUE(listener.ok());
+    auto out = contexts_[1]->Connect(listener->handle());
+    ASSERT_TRUE(out.ok()) << out.status().message();
+    out_ = *std::move(out);
+    EXPECT_EQ(out_.state(), ConnectionState::kConnecting);
+    EXPECT_TRUE(Until([&] {
+      if (!in_.valid()) {
+        if (auto accepted = listener->Accept()) in_ = *std::move(accepted);
+      }
+      return in_.valid() && in_.state() == ConnectionState::kEstablished && out_.state() == ConnectionState::kEstablished;
+    }));
+  }
+
+  Completion Take(int side) {
+    Completion completion;
+    bool got = false;
+    EXPECT_TRUE(Until([&] { return got = got || contexts_[side]->completions().Poll(&completion, 1) == 1; }));
+    return completion;
+  }
+
+  std::optional<Context> contexts_[2];
+  Connection in_, out_;
+};
+
+TEST_P(ContextTest, SendsAndReceives) {
+  Connect();
+  std::vector<uint8_t> from(300'000), to(300'000);
+  std::iota(from.begin(), from.end(), uint8_t{3});
+  ASSERT_EQ(in_.Receive({to.data(), to.size()}, 0xab00, 0xff, 5), PostResult::kOk);
+  ASSERT_EQ(out_.SendImmediate({from.data(), from.size()}, 0xab12, 99, 6), PostResult::kOk);
+  const Completion received = Take(0);
+  EXPECT_EQ(received.operation, Operation::kReceive);
+  EXPECT_EQ(received.status, OperationStatus::kOk);
+  EXPECT_EQ(received.connection, in_.id());
+  EXPECT_EQ(received.user_data, 5u);
+  EXPECT_EQ(received.bytes, from.size());
+  EXPECT_EQ(received.tag, 0xab12u);
+  EXPECT_TRUE(received.has_immediate);
+  EXPECT_EQ(received.immediate, 99u);
+  EXPECT_EQ(from, to);
+  const Completion sent = Take(1);
+  EXPECT_EQ(sent.operation, Operation::kSend);
+  EXPECT_EQ(sent.status, OperationStatus::kOk);
+  EXPECT_EQ(sent.user_data, 6u);
+}
+
+TEST_P(ContextTest, WritesReadsAndCounts) {
+  Connect();
+  alignas(8) uint8_t memory[65536] = {};
+  const auto region = contexts_[0]->RegisterMemory(memory, sizeof(memory), kRemoteRead | kRemoteWrite | kRemoteAtomic);
+  ASSERT_TRUE(region.ok());
+  const RemoteMemory remote = contexts_[0]->ExportMemory(*region);
+  EXPECT_EQ(remote.bytes, sizeof(memory));
+
+  std::vector<uint8_t> from(20'000, 0x5a), to(20'000);
+  ASSERT_EQ(out_.Write({from.data(), from.size()}, remote, 1000, 1), PostResult::kOk);
+  EXPECT_EQ(Take(1).status, OperationStatus::kOk);
+  EXPECT_EQ(std::memcmp(memory + 1000, from.data(), from.size()), 0);
+  EXPECT_EQ(memory[999], 0);
+  EXPECT_EQ(memory[1000 + from.size()], 0);
+
+  ASSERT_EQ(out_.WriteImmediate({from.data(), 100}, remote, 0, 77, 2), PostResult::kOk);
+  const Completion told = Take(0);
+  EXPECT_EQ(told.operation, Operation::kWriteImmediate);
+  EXPECT_EQ(told.immediate, 77u);
+  EXPECT_EQ(Take(1).status, OperationStatus::kOk);
+
+  ASSERT_EQ(out_.Read({to.data(), to.size()}, remote, 1000, 3), PostResult::kOk);
+  EXPECT_EQ(Take(1).status, OperationStatus::kOk);
+  EXPECT_EQ(from, to);
+
+  std::memset(memory, 0, 8);
+  ASSERT_EQ(out_.FetchAdd(remote, 0, 40, 4), PostResult::kOk);
+  EXPECT_EQ(Take(1).result, 0u);
+  ASSERT_EQ(out_.CompareSwap(remote, 0, 40, 2, 5), PostResult::kOk);
+  EXPECT_EQ(Take(1).result, 40u);
+  uint64_t value;
+  std::memcpy(&value, memory, 8);
+  EXPECT_EQ(value, 2u);
+
+  ASSERT_EQ(out_.Flush(6), PostResult::kOk);
+  const Completion flushed = Take(1);
+  EXPECT_EQ(flushed.operation, Operation::kFlush);
+  EXPECT_EQ(flushed.user_data, 6u);
+}
+
+TEST_P(ContextTest, MemoryIsGuarded) {
+  Connect();
+  uint8_t memory[4096] = {};
+  uint8_t data[64] = {1};
+  const auto readable = contexts_[0]->RegisterMemory(memory, sizeof(memory), kRemoteRead);
+  ASSERT_TRUE(readable.ok());
+  RemoteMemory remote = contexts_[0]->ExportMemory(*readable);
+  ASSERT_EQ(out_.Write({data, sizeof(data)}, remote, 0, 1), PostResult::kOk);
+  EXPECT_EQ(Take(1).status, OperationStatus::kRemoteAccess);
+  EXPECT_EQ(memory[0], 0);
+
+  // Past the end: refused here, for the bounds are known; and over there too, when somebody forges them.
+  EXPECT_EQ(out_.Read({data, sizeof(data)}, remote, sizeof(memory) - 10, 2), PostResult::kInvalidMemory);
+  remote.bytes = 1 << 20;
+  ASSERT_EQ(out_.Read({data, sizeof(data)}, remote, sizeof(memory) - 10, 2), PostResult::kOk);
+  EXPECT_EQ(Take(1).status, OperationStatus::kRemoteAccess);
+
+  remote = contexts_[0]->ExportMemory(*readable);
+  contexts_[0]->DeregisterMemory(*readable);
+  ASSERT_EQ(out_.Read({data, sizeof(data)}, remote, 0, 3), PostResult::kOk);
+  EXPECT_EQ(Take(1).status, OperationStatus::kRemoteAccess);
+  EXPECT_EQ(contexts_[0]->ExportMemory(*readable).key, 0u);
+
+  EXPECT_FALSE(contexts_[0]->RegisterMemory(nullptr, 10, 0).ok());
+  EXPECT_FALSE(contexts_[0]->RegisterMemory(memory, 0, 0).ok());
+  EXPECT_FALSE(contexts_[0]->RegisterMemory(memory, 10, 0x80).ok());
+}
+
+TEST_P(ContextTest, CancelsAReceive) {
+  Connect();
+  uint8_t data[64];
+  OperationId id = 0;
+  ASSERT_EQ(in_.Receive({data, sizeof(data)}, 1, 0, 9, &id), PostResult::kOk);
+  EXPECT_NE(id, 0u);
+  EXPECT_TRUE(in_.Cancel(id));
+  const Completion completion = Take(0);
+  EXPECT_EQ(completion.status, OperationStatus::kCancelled);
+  EXPECT_EQ(completion.user_data, 9u);
+  EXPECT_FALSE(in_.Cancel(id));
+}
+
+TEST_P(ContextTest, CloseEndsWhatIsLeftAndTellsThePeer) {
+  Connect();
+  uint8_t data[64];
+  ASSERT_EQ(in_.Receive({data, sizeof(data)}, 1, 0, 9), PostResult::kOk);
+  out_.Close();
+  EXPECT_EQ(Take(0).status, OperationStatus::kConnectionClosed);
+  EXPECT_TRUE(Until([&] { return in_.state() == ConnectionState::kClosed; }));
+  EXPECT_FALSE(in_.close_reason().empty());
+  EXPECT_EQ(in_.Send({data, sizeof(data)}, 1, 1), PostResult::kNotConnected);
+}
+
+TEST_P(ContextTest, ConnectingToNobodyFails) {
+  Handle handle;
+  {
+    auto listener = contexts_[0]->Listen();
+    handle = listener->handle();
+  }
+  auto refused = contexts_[1]->Connect(handle);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_TRUE(Until([&] { return refused->state() == ConnectionState::kClosed; }));
+  EXPECT_FALSE(refused->close_reason().empty());
+  handle.bytes[20] ^= 1;
+  EXPECT_EQ(contexts_[1]->Connect(handle).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(ContextTest, CountersCountAndAreSeenFromOutside) {
+  Connect();
+  uint8_t data[64] = {};
+  ASSERT_EQ(in_.Receive({data, sizeof(data)}, 1, 0, 1), PostResult::kOk);
+  ASSERT_EQ(out_.Send({data, sizeof(data)}, 1, 2), PostResult::kOk);
+  Take(0);
+  Take(1);
+  const auto value = [](const std::vector<Counter>& counters, const std::string& name) {
+    for (const Counter& counter : counters) {
+      if (counter.name == name) return counter.value;
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return uint64_t{0};
+  };
+  EXPECT_EQ(value(contexts_[1]->counters(), "connections_opened"), 1u);
+  EXPECT_GT(value(contexts_[1]->counters(), "port0_tx_packets"), 0u);
+  for (const Counter& counter : contexts_[1]->counters()) {
+    EXPECT_FALSE(counter.unit.empty()) << counter.name;
+    EXPECT_FALSE(counter.meaning.empty()) << counter.name;
+    EXPECT_LT(counter.name.size(), 40u) << counter.name;
+  }
+  const std::string page = contexts_[1]->counters_page();
+  ASSERT_FALSE(page.empty());
+  EXPECT_TRUE(Until([&] {
+    const auto snapshot = ReadCounterPage(page);
+    return snapshot.ok() && value(snapshot->counters, "operations_completed") >= 1;
+  }));
+}
+
+TEST_P(ContextTest, DescriptorWakesAnEventLoop) {
+  Connect();
+  uint8_t data[64] = {};
+  ASSERT_EQ(in_.Receive({data, sizeof(data)}, 1, 0, 1), PostResult::kOk);
+  Completion completion;
+  CompletionQueue& queue = contexts_[0]->completions();
+  while (!queue.Arm()) contexts_[0]->Progress();
+  ASSERT_EQ(out_.Send({data, sizeof(data)}, 1, 2), PostResult::kOk);
+  contexts_[1]->Progress();
+  for (bool got = false; !got;) {
+    pollfd entry = {.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&entry, 1, 5000), 1);
+    contexts_[1]->Progress();
+    while (!got && !queue.Arm()) {
+      got = queue.Poll(&completion, 1) == 1;
+      contexts_[1]->Progress();
+    }
+  }
+  EXPECT_EQ(completion.operation, Operation::kReceive);
+}
+
+TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
+  EXPECT_FALSE(contexts_[0]->Wait(1ms));
+  contexts_[0]->Interrupt();
+  EXPECT_FALSE(contexts_[0]->Wait(3600s));
+  std::thread other([&] { contexts_[0]->Interrupt(); });
+  EXPECT_FALSE(contexts_[0]->Wait(3600s));
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
+                         [](const auto& info) {
+                           return info.param == ProgressMode::kManual ? "Manual" : "Thread";
+                         });
+
+TEST(ContextCreate, NamesWhatIsWrong) {
+  const auto error = [](auto&& change) {
+    ContextOptions options;
+    change(options);
+    return Context::Create(options).status().message();
+  };
+  EXPECT_THAT(error([](ContextOptions& o) { o.lane = "pigeon"; }), HasSubstr("pigeon"));
+  EXPECT_THAT(error([](ContextOptions& o) { o.bind = {"no_such_card0"}; }), HasSubstr("no_such_card0"));
+  EXPECT_THAT(error([](ContextOptions& o) { o.congestion_control = "hope"; }), HasSubstr("hope"));
+  EXPECT_THAT(error([](ContextOptions& o) { o.congestion_control_parameters["hope"] = "1"; }), HasSubstr("hope"));
+  EXPECT_THAT(error([](ContextOptions& o) { o.path_policy = "astray"; }), HasSubstr("astray"));
+}
+
+TEST(ContextCreate, APortInUseIsNamed) {
+  ContextOptions options;
+  options.bind = {"127.0.0.1:47911"};
+  const auto first = Context::Create(options);
+  if (!first.ok()) GTEST_SKIP() << "another program has port 47911";
+  const auto second = Context::Create(options);
+  EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(second.status().message(), HasSubstr("47911"));
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,98 @@
+#include "api/cpp/src/counters_page.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace paceline::api {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<Counter> Example() {
+  return {{"apples", "pieces", "", 3}, {std::string(100, 'n'), std::string(100, 'u'), "", 4}};
+}
+
+TEST(CountersPage, IsReadAsItWasWritten) {
+  auto page = CountersPage::Create(Example());
+  ASSERT_TRUE(page.ok()) << page.status().message();
+  EXPECT_THAT((*page)->name(), HasSubstr("paceline-" + std::to_string(getpid()) + "-"));
+  (*page)->Set(0, 77);
+  (*page)->Stamp();
+  const auto read = ReadCounterPage((*page)->name());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->pid, static_cast<uint64_t>(getpid()));
+  EXPECT_GE(read->updated_unix_nanos, read->started_unix_nanos);
+  ASSERT_EQ(read->counters.size(), 2u);
+  EXPECT_EQ(read->counters[0].name, "apples");
+  EXPECT_EQ(read->counters[0].unit, "pieces");
+  EXPECT_EQ(read->counters[0].value, 77u);
+  EXPECT_EQ(read->counters[1].name, std::string(39, 'n'));
+  EXPECT_EQ(read->counters[1].value, 4u);
+}
+
+TEST(CountersPage, IsListedWhileItsOwnerLivesAndGoneAfterwards) {
+  std::string name;
+  {
+    auto page = CountersPage::Create(Example());
+    ASSERT_TRUE(page.ok());
+    name = (*page)->name();
+    EXPECT_THAT(ListCounterPages(), Contains(name));
+  }
+  EXPECT_THAT(ListCounterPages(), Not(Contains(name)));
+  EXPECT_EQ(ReadCounterPage(name).status().code(), StatusCode::kNotFound);
+}
+
+TEST(CountersPage, LeftByAKilledProcessIsRemoved) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto page = CountersPage::Create(Example());
+    const std::string name = page.ok() ? (*page)->name() : "";
+    if (write(pipes[1], name.data(), name.size()) < 0) _exit(1);
+    close(pipes[1]);
+    pause();
+  }
+  close(pipes[1]);
+  char text[128] = "";
+  ASSERT_GT(read(pipes[0], text, sizeof(text) - 1), 0);
+  const std::string name = text;
+  EXPECT_TRUE(ReadCounterPage(name).ok());
+  EXPECT_THAT(ListCounterPages(), Contains(name));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_THAT(ListCounterPages(), Not(Contains(name)));
+  EXPECT_FALSE(ReadCounterPage(name).ok());
+}
+
+TEST(CountersPage, DamageIsRefused) {
+  EXPECT_EQ(ReadCounterPage("../../etc/passwd").status().code(), StatusCode::kInvalidArgument);
+  const std::string name = "paceline-test-" + std::to_string(getpid());
+  const std::string path = "/dev/shm/" + name;
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(fd, 0);
+  EXPECT_THAT(ReadCounterPage(name).status().message(), HasSubstr("too short"));
+  std::string bytes(200, 'x');
+  ASSERT_EQ(write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  EXPECT_THAT(ReadCounterPage(name).status().message(), HasSubstr("damaged"));
+  // A true header that promises more records than there are.
+  const uint32_t words[4] = {1, 64, 64, 50};
+  ASSERT_EQ(pwrite(fd, "PCLCNTRS", 8, 0), 8);
+  ASSERT_EQ(pwrite(fd, words, sizeof(words), 8), static_cast<ssize_t>(sizeof(words)));
+  EXPECT_THAT(ReadCounterPage(name).status().message(), HasSubstr("damaged"));
+  close(fd);
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace paceline::api

@@ -1,0 +1,115 @@
+#include "paceline/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "api/cpp/src/convert.h"
+#include "api/cpp/src/engine_options.h"
+
+extern char** environ;
+
+namespace paceline::api {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class OptionsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<std::string> names;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      if (text.rfind("PACELINE_", 0) == 0) names.push_back(text.substr(0, text.find('=')));
+    }
+    for (const std::string& name : names) unsetenv(name.c_str());
+  }
+  void TearDown() override { SetUp(); }
+};
+
+TEST_F(OptionsTest, EmptyEnvironmentKeepsTheDefaults) {
+  ContextOptions defaults;
+  defaults.lane = "shm";
+  defaults.spin_us = 7;
+  const auto options = ContextOptions::FromEnvironment(defaults);
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->lane, "shm");
+  EXPECT_EQ(options->spin_us, 7u);
+}
+
+TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
+  setenv("PACELINE_BIND", "eth0,192.0.2.1", 1);
+  setenv("PACELINE_CC", "swift", 1);
+  setenv("PACELINE_CC_PARAMETERS", "a=1,b=x", 1);
+  setenv("PACELINE_PROGRESS", "thread", 1);
+  setenv("PACELINE_LINK_GBPS", "12.5", 1);
+  setenv("PACELINE_PAYLOAD_CHECKSUM", "0", 1);
+  setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
+  const auto options = ContextOptions::FromEnvironment();
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_THAT(options->bind, ElementsAre("eth0", "192.0.2.1"));
+  EXPECT_EQ(options->congestion_control, "swift");
+  EXPECT_EQ(options->congestion_control_parameters.at("b"), "x");
+  EXPECT_EQ(options->progress, ProgressMode::kThread);
+  EXPECT_DOUBLE_EQ(options->link_gbps, 12.5);
+  EXPECT_FALSE(options->payload_checksum);
+  EXPECT_EQ(options->peer_timeout_ms, 1500u);
+}
+
+TEST_F(OptionsTest, ErrorsNameVariableAndValue) {
+  for (const auto& [name, value] : {std::pair{"PACELINE_MTU", "big"}, std::pair{"PACELINE_MTU", "5000000000"},
+                                    std::pair{"PACELINE_PROGRESS", "magic"}, std::pair{"PACELINE_COUNTERS", "maybe"},
+                                    std::pair{"PACELINE_CC_PARAMETERS", "a"}, std::pair{"PACELINE_LINK_GBPS", "-1"}}) {
+    setenv(name, value, 1);
+    const auto options = ContextOptions::FromEnvironment();
+    ASSERT_FALSE(options.ok()) << name;
+    EXPECT_THAT(options.status().message(), HasSubstr(std::string(name) + "=" + value));
+    unsetenv(name);
+  }
+}
+
+TEST_F(OptionsTest, BoundsAreChecked) {
+  ContextOptions options;
+  options.entropies = 100000;
+  EXPECT_THAT(ToEngineOptions(options).status().message(), HasSubstr("entropies"));
+  options = ContextOptions();
+  options.impair = "theft=1%";
+  EXPECT_THAT(ToLaneOptions(options).status().message(), HasSubstr("theft"));
+}
+
+TEST_F(OptionsTest, SecretsAndSeedsAreRandomUnlessGiven) {
+  const auto one = ToEngineOptions(ContextOptions()), two = ToEngineOptions(ContextOptions());
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_NE(one->endpoint.seed, two->endpoint.seed);
+  EXPECT_NE(one->endpoint.cookie_secret, two->endpoint.cookie_secret);
+  ContextOptions given;
+  given.seed = 5;
+  EXPECT_EQ(ToEngineOptions(given)->endpoint.seed, 5u);
+}
+
+TEST_F(OptionsTest, AProgressThreadCountsTwice) {
+  ContextOptions options;
+  options.local_ranks = 3;
+  EXPECT_EQ(ToWaitOptions(options).local_ranks, 3u);
+  options.progress = ProgressMode::kThread;
+  EXPECT_EQ(ToWaitOptions(options).local_ranks, 6u);
+}
+
+TEST_F(OptionsTest, ParametersGetTheTypeThatTheAlgorithmWants) {
+  for (const AlgorithmInfo& algorithm : CongestionControlAlgorithms()) {
+    for (const ParameterSpec& spec : algorithm.parameters) {
+      if (!std::holds_alternative<double>(spec.default_value)) continue;
+      const auto right = ToParameters(algorithm.name, {{spec.name, std::to_string(spec.min)}});
+      ASSERT_TRUE(right.ok());
+      EXPECT_TRUE(std::holds_alternative<double>(right->at(spec.name)));
+      const auto wrong = ToParameters(algorithm.name, {{spec.name, "plenty"}});
+      EXPECT_THAT(wrong.status().message(), HasSubstr(spec.name));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::api

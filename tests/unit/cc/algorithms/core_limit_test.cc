@@ -1,0 +1,112 @@
+#include "cc/algorithms/core_limit.h"
+
+#include "gtest/gtest.h"
+
+namespace paceline {
+namespace {
+
+class CoreLimitTest : public ::testing::Test {
+ protected:
+  CoreLimitTest() {
+    parameters_.line_rate = 12.5e9;
+    parameters_.window = Duration::Micros(20);
+  }
+
+  // Delivers `rate` of the line for `windows` windows, in packets of 4160 bytes, the share `marked` of them marked.
+  void Deliver(double rate, int windows, double marked, bool downlink_full = false) {
+    const auto gap = static_cast<int64_t>(4160 / (rate * parameters_.line_rate) * 1e9);
+    const Time end = now_ + parameters_.window * windows;
+    double marks = 0;
+    while (now_ < end) {
+      now_ = now_ + Duration::Nanos(gap);
+      marks += marked;
+      const uint32_t mark = marks >= 1 ? 1 : 0;
+      marks -= mark;
+      limit_.OnArrival(parameters_, now_, 4160, 1, mark, downlink_full);
+    }
+  }
+
+  CoreLimitParameters parameters_;
+  CoreLimit limit_;
+  Time now_ = Time::FromNanos(1000);
+};
+
+TEST_F(CoreLimitTest, NoMarksNoLimit) {
+  Deliver(1.0, 50, 0);
+  EXPECT_FALSE(limit_.limited());
+}
+
+TEST_F(CoreLimitTest, HeavyMarksTakeTheDeliveredRate) {
+  Deliver(0.25, 3, 1.0);
+  ASSERT_TRUE(limit_.limited());
+  EXPECT_LT(limit_.limit(), 0.26 * parameters_.line_rate);
+  EXPECT_GT(limit_.limit(), 0.15 * parameters_.line_rate);
+}
+
+TEST_F(CoreLimitTest, AFewMarksOrAlmostLineRateAreNoReason) {
+  Deliver(0.5, 10, 0.1);
+  EXPECT_FALSE(limit_.limited());
+  limit_ = CoreLimit();
+  Deliver(0.9, 10, 1.0);
+  EXPECT_FALSE(limit_.limited());
+}
+
+TEST_F(CoreLimitTest, OnceLimitedItDrainsInProportionToTheMarks) {
+  Deliver(0.25, 3, 1.0);
+  EXPECT_NEAR(limit_.limit(), 0.7 * 0.25 * parameters_.line_rate, 0.01 * parameters_.line_rate);
+  Deliver(0.25, 3, 0.1);
+  EXPECT_NEAR(limit_.limit(), 0.97 * 0.25 * parameters_.line_rate, 0.01 * parameters_.line_rate);
+}
+
+TEST_F(CoreLimitTest, AStatedRateIsNeverExceeded) {
+  limit_ = CoreLimit(0.25 * parameters_.line_rate);
+  Deliver(0.25, 100, 0);
+  EXPECT_DOUBLE_EQ(limit_.limit(), 0.25 * parameters_.line_rate);
+  Deliver(0.2, 20, 1.0);
+  EXPECT_LT(limit_.limit(), 0.2 * parameters_.line_rate);
+  for (int i = 0; i < 100; ++i) Deliver(limit_.limit() / parameters_.line_rate, 1, 0);
+  EXPECT_DOUBLE_EQ(limit_.limit(), 0.25 * parameters_.line_rate);
+}
+
+TEST_F(CoreLimitTest, AFullDownlinkTeachesNothing) {
+  Deliver(1.0, 10, 1.0, true);
+  EXPECT_FALSE(limit_.limited());
+}
+
+TEST_F(CoreLimitTest, RisesWhileInUseAndIsRememberedWhileIdle) {
+  Deliver(0.25, 3, 1.0);
+  Deliver(0.17, 3, 0);  // the marks are gone: back to what was measured
+  const double before = limit_.limit();
+  now_ = now_ + Duration::Seconds(10);
+  EXPECT_EQ(limit_.limit(), before);
+  Deliver(0.05, 10, 0);  // not what limits
+  EXPECT_EQ(limit_.limit(), before);
+  Deliver(before / parameters_.line_rate, 5, 0);
+  EXPECT_GT(limit_.limit(), before);
+}
+
+TEST_F(CoreLimitTest, NeverBelowItsFloorAndFreeAgainAtLineRate) {
+  Deliver(0.01, 2000, 1.0);
+  EXPECT_GE(limit_.limit(), parameters_.floor * parameters_.line_rate);
+  for (int i = 0; i < 200 && limit_.limited(); ++i) Deliver(limit_.limit() / parameters_.line_rate, 1, 0);
+  EXPECT_FALSE(limit_.limited());
+}
+
+TEST_F(CoreLimitTest, SlotsAreSpacedAtTheLimit) {
+  CoreLimit limit(1e9);  // one byte a nanosecond
+  const Time start = Time::FromNanos(5000);
+  EXPECT_LE(limit.next_slot(), start);
+  limit.TakeSlot(start, 1000);
+  limit.TakeSlot(start, 1000);
+  EXPECT_EQ(limit.next_slot(), start + Duration::Nanos(1000));
+  limit.TakeSlot(start + Duration::Nanos(1000), 1000);
+  EXPECT_EQ(limit.next_slot(), start + Duration::Nanos(2000));
+  limit.TakeSlot(start + Duration::Micros(10), 1000);  // nothing is saved up
+  EXPECT_EQ(limit.next_slot(), start + Duration::Micros(10));
+  CoreLimit unlimited;
+  unlimited.TakeSlot(start, 1000);
+  EXPECT_LE(unlimited.next_slot(), start);
+}
+
+}  // namespace
+}  // namespace paceline

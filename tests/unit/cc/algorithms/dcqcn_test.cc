@@ -1,0 +1,91 @@
+#include "cc/algorithms/dcqcn.h"
+
+#include "gtest/gtest.h"
+#include "tests/unit/cc/algorithms/test_port.h"
+
+namespace paceline {
+namespace {
+
+class DcqcnTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  DcqcnTest() {
+    const AlgorithmInfo algorithm = DcqcnAlgorithm();
+    control_ = algorithm.create(*ResolveParameters(algorithm, {{"variant", std::string(GetParam())}}), 1);
+    sender_ = control_->NewSender({}, TestPort(), Time());
+  }
+
+  bool paper() const { return std::string(GetParam()) == "paper"; }
+  double rate() const { return sender_->allowance().pacing_rate.gbps(); }
+  void Mark(Duration after) {
+    now_ = now_ + after;
+    sender_->OnAck({.now = now_, .acked_bytes = 4096, .marked_bytes = 4096, .acked_packets = 1, .marked_packets = 1});
+  }
+  void RunTimersFor(Duration span) {
+    const Time end = now_ + span;
+    while (sender_->PollTimeout() <= end) {
+      now_ = std::max(now_, sender_->PollTimeout());
+      sender_->HandleTimeout(now_);
+    }
+    now_ = end;
+  }
+
+  std::unique_ptr<CongestionControl> control_;
+  std::unique_ptr<SenderController> sender_;
+  Time now_ = Time::FromNanos(1'000'000);
+};
+
+TEST_P(DcqcnTest, FirstNotificationHalves) {
+  EXPECT_DOUBLE_EQ(rate(), 100);
+  EXPECT_TRUE(sender_->PollTimeout().is_never());
+  Mark(Duration());
+  EXPECT_DOUBLE_EQ(rate(), 50);  // alpha starts at 1
+}
+
+TEST_P(DcqcnTest, NotificationsWithinTheIntervalAreMerged) {
+  Mark(Duration());
+  Mark(Duration::Micros(paper() ? 49 : 3));
+  EXPECT_DOUBLE_EQ(rate(), 50);
+  Mark(Duration::Micros(1));
+  EXPECT_LT(rate(), 26);
+}
+
+TEST_P(DcqcnTest, FastRecoveryHalvesTheDistanceThenRises) {
+  Mark(Duration());
+  const Duration timer = Duration::Micros(paper() ? 55 : 300);
+  RunTimersFor(timer);
+  EXPECT_DOUBLE_EQ(rate(), 75);
+  RunTimersFor(timer * 3000);
+  EXPECT_DOUBLE_EQ(rate(), 100);
+}
+
+TEST_P(DcqcnTest, NeverBelowTheLeastRate) {
+  for (int i = 0; i < 1000; ++i) Mark(Duration::Micros(50));
+  EXPECT_DOUBLE_EQ(rate(), 0.1);
+}
+
+TEST_P(DcqcnTest, TimersEndOnceAtLineRateAndCalm) {
+  Mark(Duration());
+  RunTimersFor(Duration::Seconds(5));
+  EXPECT_TRUE(sender_->PollTimeout().is_never());
+  EXPECT_DOUBLE_EQ(rate(), 100);
+}
+
+TEST_P(DcqcnTest, ALateCallTakesTheMissedSteps) {
+  Mark(Duration());
+  now_ = now_ + Duration::Seconds(1);
+  sender_->HandleTimeout(now_);
+  EXPECT_DOUBLE_EQ(rate(), 100);
+  EXPECT_GT(sender_->PollTimeout(), now_);
+}
+
+TEST_P(DcqcnTest, TheByteCounterAdvancesThePaperVariantOnly) {
+  Mark(Duration());
+  sender_->OnSent(now_, 10'000'000, 0);
+  EXPECT_DOUBLE_EQ(rate(), paper() ? 75 : 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, DcqcnTest, ::testing::Values("paper", "vendor"),
+                         [](const auto& variant) { return std::string(variant.param); });
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,395 @@
+#include "cc/algorithms/tita_receiver.h"
+
+#include <array>
+#include <map>
+
+#include "gtest/gtest.h"
+#include "tests/unit/cc/algorithms/test_port.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kSegment = 4096;
+
+class TitaReceiverTest : public ::testing::Test {
+ protected:
+  void Make(const TitaParameters& parameters = {}, const PortInfo& port = TestPort()) {
+    shared_ = std::make_unique<TitaPort>(port.link_rate.bytes_per_second());
+    receiver_ = std::make_unique<TitaReceiver>(parameters, port, *shared_);
+  }
+  void SetUp() override { Make(); }
+
+  void Add(uint32_t flow, uint64_t group = 0) { receiver_->AddFlow(flow, {.remote_group = group}, now_); }
+  void Demand(uint32_t flow, uint64_t end, Rate cap = Rate::Unlimited()) { receiver_->OnDemand(flow, end, cap, now_); }
+
+  // Runs the receiver until `end` and records what it grants.
+  void Run(Duration span) {
+    const Time end = now_ + span;
+    while (receiver_->PollTimeout() <= end) {
+      now_ = std::max(now_, receiver_->PollTimeout());
+      Poll();
+      ASSERT_GT(receiver_->PollTimeout(), now_);
+    }
+    now_ = end;
+  }
+  void Poll() {
+    std::array<Grant, 3> out;
+    for (size_t count = out.size(); count == out.size();) {
+      count = receiver_->PollGrants(now_, out);
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_GE(out[i].credit_end, credit_[out[i].flow]);
+        if (out[i].credit_end > credit_[out[i].flow]) order_.push_back(out[i].flow);
+        credit_[out[i].flow] = out[i].credit_end;
+        rate_[out[i].flow] = out[i].rate.bytes_per_second();
+        times_.push_back(now_);
+        ++grants_;
+      }
+    }
+  }
+  // `bytes` more of the flow arrive; its sender has sent all that arrived so far.
+  void Arrive(uint32_t flow, uint64_t bytes, uint64_t lost = 0) {
+    tx_[flow] += bytes + lost;
+    lost_[flow] += lost;
+    receiver_->OnArrival(flow,
+                         {.now = now_, .bytes = bytes, .packets = 1, .tx_total = tx_[flow], .lost_total = lost_[flow]});
+  }
+  // All that is granted arrives.
+  void ArriveAll() {
+    for (const auto& [flow, credit] : credit_) {
+      while (tx_[flow] < credit) Arrive(flow, std::min(kSegment, credit - tx_[flow]));
+    }
+  }
+
+  Time now_ = Time::FromNanos(1'000'000);
+  std::unique_ptr<TitaPort> shared_;
+  std::unique_ptr<TitaReceiver> receiver_;
+  std::map<uint32_t, uint64_t> credit_, tx_, lost_;
+  std::map<uint32_t, double> rate_;
+  std::vector<uint32_t> order_;
+  std::vector<Time> times_;
+  size_t grants_ = 0;
+};
+
+TEST_F(TitaReceiverTest, QuietWithoutDemand) {
+  EXPECT_TRUE(receiver_->PollTimeout().is_never());
+  Add(0);
+  EXPECT_TRUE(receiver_->PollTimeout().is_never());
+}
+
+TEST_F(TitaReceiverTest, NeverGrantsBeyondDemand) {
+  Add(0);
+  Demand(0, 10'000);
+  Run(Duration::Micros(10));
+  EXPECT_EQ(credit_[0], 10'000u);
+  EXPECT_EQ(order_.size(), 3u);
+}
+
+TEST_F(TitaReceiverTest, FirstGrantsAreAPacketTimeApartAndRoundRobin) {
+  for (uint32_t flow = 0; flow < 8; ++flow) {
+    Add(flow);
+    Demand(flow, 1 << 20);
+  }
+  Run(Duration::Nanos(16 * 333));
+  ASSERT_GE(order_.size(), 16u);
+  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(order_[i], i % 8);
+  for (size_t i = 1; i < 16; ++i) {
+    EXPECT_NEAR(static_cast<double>((times_[i] - times_[i - 1]).nanos()), 332.8, 1.01) << i;
+  }
+}
+
+TEST_F(TitaReceiverTest, BudgetAndBucketBound) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(50));
+  EXPECT_LE(receiver_->outstanding_credit_bytes(), receiver_->sizes().bucket);
+  EXPECT_GT(receiver_->outstanding_credit_bytes() + kSegment, receiver_->sizes().bucket);
+  Add(1);
+  Demand(1, 1 << 30);
+  Run(Duration::Micros(50));
+  EXPECT_LE(receiver_->charged_bytes(), receiver_->sizes().budget_most);
+}
+
+TEST_F(TitaReceiverTest, AnArrivalAllowsTheNextGrant) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(50));
+  const uint64_t before = credit_[0];
+  Arrive(0, kSegment);
+  Run(Duration::Nanos(400));
+  EXPECT_EQ(credit_[0], before + kSegment);
+}
+
+TEST_F(TitaReceiverTest, ALossReturnsCredit) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(50));
+  const uint64_t before = credit_[0];
+  Arrive(0, kSegment, 3 * kSegment);
+  Run(Duration::Micros(3));
+  EXPECT_EQ(credit_[0], before + 4 * kSegment);
+}
+
+TEST_F(TitaReceiverTest, UnscheduledBytesAreCharged) {
+  Add(0);
+  Add(1);
+  // Flow 0 has sent 20 segments without any credit; one has arrived.
+  tx_[0] = 19 * kSegment;
+  Arrive(0, kSegment);
+  EXPECT_EQ(receiver_->outstanding_credit_bytes(), 19 * kSegment);
+  Demand(0, tx_[0] + 10 * kSegment);
+  Run(Duration::Nanos(333));
+  EXPECT_GE(credit_[0], 21 * kSegment);  // credit continues from what was sent
+  EXPECT_LE(credit_[0], 23 * kSegment);
+}
+
+TEST_F(TitaReceiverTest, TrimmedBytesAreNotReturnedTwice) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(50));
+  const uint64_t before = receiver_->outstanding_credit_bytes();
+  receiver_->OnArrival(0,
+                       {.now = now_, .bytes = kSegment, .packets = 1, .trimmed_packets = 1, .tx_total = 10 * kSegment});
+  EXPECT_EQ(receiver_->outstanding_credit_bytes(), before - kSegment);
+  receiver_->OnArrival(0, {.now = now_, .bytes = 0, .tx_total = 10 * kSegment, .lost_total = kSegment});
+  EXPECT_EQ(receiver_->outstanding_credit_bytes(), before - kSegment);
+}
+
+TEST_F(TitaReceiverTest, RatesAreMaxMin) {
+  const double line = 12.5e9;
+  for (uint32_t flow = 0; flow < 4; ++flow) Add(flow);
+  Demand(0, 1 << 30, Rate::BytesPerSecond(line / 10));
+  for (uint32_t flow = 1; flow < 4; ++flow) Demand(flow, 1 << 30);
+  Run(Duration::Micros(30));
+  EXPECT_NEAR(rate_[0], line * 0.1, line * 0.001);
+  for (uint32_t flow = 1; flow < 4; ++flow) EXPECT_NEAR(rate_[flow], line * 0.3, line * 0.001);
+}
+
+TEST_F(TitaReceiverTest, ACappedSenderIsGrantedAtItsCap) {
+  const double line = 12.5e9;
+  Make({.cap_slack = 1});
+  Add(0);
+  Add(1);
+  Demand(0, 1 << 30, Rate::BytesPerSecond(line / 20));
+  Demand(1, 1 << 30);
+  for (int i = 0; i < 1000; ++i) {
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  const double share = static_cast<double>(credit_[0]) / static_cast<double>(credit_[0] + credit_[1]);
+  EXPECT_NEAR(share, 0.05, 0.005);
+  // And the port is full: 1 ms at 100 Gb/s.
+  EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1]) * 4160 / 4096, 12.5e6, 0.2e6);
+}
+
+TEST_F(TitaReceiverTest, ControlPacketsTakeTheirShareOfTheDownlink) {
+  Add(0);
+  Demand(0, 1 << 30);
+  for (int i = 0; i < 1000; ++i) {
+    shared_->control_bytes_in += 1250;  // a tenth of the line
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  EXPECT_NEAR(static_cast<double>(credit_[0]) * 4160 / 4096, 0.9 * 12.5e6, 0.1e6);
+}
+
+TEST_F(TitaReceiverTest, ALateCallCatchesUpWithinTheBudgetAndMergesGrants) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Poll();
+  now_ = now_ + Duration::Micros(5);
+  const size_t before = grants_;
+  Poll();
+  EXPECT_EQ(grants_, before + 1);  // one grant for the flow, of 15 segments
+  EXPECT_NEAR(static_cast<double>(credit_[0]), 16 * kSegment, kSegment);
+}
+
+TEST_F(TitaReceiverTest, TheClockSavesNothingUpWhileIdle) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(10));
+  ArriveAll();
+  Demand(0, tx_[0]);
+  now_ = now_ + Duration::Millis(1);
+  Demand(0, 1 << 30);
+  const uint64_t before = credit_[0];
+  Poll();
+  EXPECT_EQ(credit_[0], before + kSegment);
+}
+
+TEST_F(TitaReceiverTest, ASilentFlowIsParkedAndItsGrantSentAgain) {
+  Add(0);
+  Add(1);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(100));
+  EXPECT_GT(receiver_->charged_bytes(), 200'000u);
+  const size_t before = grants_;
+  Run(Duration::Micros(20));  // the check comes 8 * 14 us after the first grant
+  EXPECT_EQ(receiver_->charged_bytes(), 0u);
+  EXPECT_GT(receiver_->outstanding_credit_bytes(), 200'000u);
+  EXPECT_EQ(grants_, before + 1);
+  Demand(1, 1 << 30);
+  Run(Duration::Micros(50));
+  EXPECT_GT(credit_[1], 200'000u);
+  // It speaks again: its credit counts again.
+  Arrive(0, kSegment);
+  EXPECT_GT(receiver_->charged_bytes(), receiver_->sizes().budget_most);
+  // For ever silent: a bounded number of grants.
+  const size_t parked = grants_;
+  Make();
+  Add(0);
+  Demand(0, 1 << 20);
+  credit_.clear();
+  Run(Duration::Seconds(1));
+  EXPECT_LT(grants_, parked + 80);
+  EXPECT_TRUE(receiver_->PollTimeout().is_never());
+}
+
+TEST_F(TitaReceiverTest, ASenderThatAsksAgainGetsItsGrantAgain) {
+  Add(0);
+  Demand(0, 10 * kSegment);
+  Run(Duration::Micros(40));
+  const size_t before = grants_;
+  Demand(0, 10 * kSegment);
+  Run(Duration::Micros(1));
+  EXPECT_EQ(grants_, before + 1);
+  Demand(0, 10 * kSegment);  // not more often than every two round trips
+  Run(Duration::Micros(1));
+  EXPECT_EQ(grants_, before + 1);
+}
+
+TEST_F(TitaReceiverTest, ASlowSenderDoesNotHoldTheBudget) {
+  Add(0);
+  Add(1);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(60));  // flow 0 holds a whole bucket
+  Demand(1, 1 << 30);
+  uint64_t before = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Run(Duration::Micros(1));
+    if (i % 100 == 0) Arrive(0, kSegment);  // 0.3 % of the line
+    while (tx_[1] < credit_[1]) Arrive(1, std::min(kSegment, credit_[1] - tx_[1]));
+    if (i == 500) before = credit_[1];
+  }
+  EXPECT_GT(credit_[1] - before, 0.9 * 12.5e9 * 500e-6);
+}
+
+TEST_F(TitaReceiverTest, ALiarHurtsOnlyItself) {
+  for (uint32_t flow = 0; flow < 3; ++flow) Add(flow);
+  Demand(1, 1 << 30);
+  uint64_t lie = 1;
+  for (int i = 0; i < 2000; ++i) {
+    lie = lie * 3 + 1;
+    receiver_->OnArrival(0, {.now = now_, .bytes = 64, .packets = 1, .tx_total = lie, .lost_total = ~lie});
+    receiver_->OnDemand(0, i % 2 == 0 ? ~uint64_t{0} : 0, Rate::BytesPerSecond(i % 3 == 0 ? -1 : 1e300), now_);
+    receiver_->OnArrival(2, {.now = now_, .tx_total = ~uint64_t{0}, .lost_total = 0});
+    Run(Duration::Micros(1));
+    while (tx_[1] < credit_[1]) Arrive(1, std::min(kSegment, credit_[1] - tx_[1]));
+    ASSERT_LE(receiver_->charged_bytes(), receiver_->sizes().budget_most + 3 * receiver_->sizes().bucket);
+  }
+  // Flow 1 still gets the better part of its half of the port.
+  EXPECT_GT(static_cast<double>(tx_[1]), 0.3 * 12.5e9 * 2000e-6);
+  for (uint32_t flow = 0; flow < 3; ++flow) receiver_->RemoveFlow(flow, now_);
+  EXPECT_EQ(receiver_->charged_bytes(), 0u);
+  EXPECT_EQ(receiver_->outstanding_credit_bytes(), 0u);
+  EXPECT_EQ(receiver_->wanting_flows(), 0u);
+}
+
+TEST_F(TitaReceiverTest, ManyCreditHoldersCannotStopThePort) {
+  // A hundred flows each hold a grain for ever, sending a byte now and then; one honest flow still moves.
+  for (uint32_t flow = 0; flow <= 100; ++flow) Add(flow);
+  for (uint32_t flow = 1; flow <= 100; ++flow) Demand(flow, 1 << 30);
+  Run(Duration::Micros(100));
+  Demand(0, 1 << 30);
+  for (int i = 0; i < 20000; ++i) {
+    Run(Duration::Micros(1));
+    if (i % 50 == 0) {
+      for (uint32_t flow = 1; flow <= 100; ++flow) Arrive(flow, 1);
+    }
+    while (tx_[0] < credit_[0]) Arrive(0, std::min(kSegment, credit_[0] - tx_[0]));
+  }
+  EXPECT_GT(tx_[0], 0u);
+}
+
+TEST_F(TitaReceiverTest, AKnownCoreRateSpacesTheGrantsOfOtherGroups) {
+  PortInfo port = TestPort();
+  port.local_group = 1;
+  port.core_rate = Rate::Gbps(25);
+  Make({}, port);
+  Add(0, 2);
+  Add(1, 3);
+  Add(2, 1);  // its own group: no core to cross
+  Demand(0, 1 << 30);
+  Demand(1, 1 << 30);
+  for (int i = 0; i < 1000; ++i) {
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1]) * 4160 / 4096, 0.25 * 12.5e6, 0.05e6);
+  Demand(2, 1 << 30);
+  const uint64_t before = credit_[0] + credit_[1];
+  for (int i = 0; i < 1000; ++i) {
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  EXPECT_NEAR(static_cast<double>(credit_[2]) * 4160 / 4096, 0.75 * 12.5e6, 0.3e6);
+  EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1] - before) * 4160 / 4096, 0.25 * 12.5e6, 0.05e6);
+}
+
+TEST_F(TitaReceiverTest, MarksSlowTheGroupAndAreRemembered) {
+  Add(0, 7);
+  Demand(0, 1 << 30);
+  // The core lets a quarter through and marks.
+  for (int i = 0; i < 300; ++i) {
+    Run(Duration::Nanos(1331));
+    tx_[0] += kSegment;
+    receiver_->OnArrival(0, {.now = now_, .bytes = kSegment, .packets = 1, .marked_packets = 1, .tx_total = tx_[0]});
+  }
+  EXPECT_LT(rate_[0], 0.3 * 12.5e9);
+  receiver_->RemoveFlow(0, now_);
+  Add(1, 7);
+  credit_.clear();
+  Demand(1, 1 << 30);
+  Run(Duration::Micros(1));
+  EXPECT_LT(rate_[1], 0.3 * 12.5e9);
+}
+
+TEST_F(TitaReceiverTest, DelayStandsInForMarksWhereThereAreNone) {
+  Add(0, 7);
+  Demand(0, 1 << 30);
+  for (int i = 0; i < 300; ++i) {
+    Run(Duration::Nanos(1331));
+    tx_[0] += kSegment;
+    const int64_t queue = i < 10 ? 0 : 14'000;
+    receiver_->OnArrival(0, {.now = now_,
+                             .bytes = kSegment,
+                             .packets = 1,
+                             .tx_total = tx_[0],
+                             .relative_delay_nanos = -1'000'000'000 + queue});
+  }
+  EXPECT_LT(rate_[0], 0.3 * 12.5e9);
+}
+
+TEST_F(TitaReceiverTest, SrptGivesTheShortFlowHalfAtLeast) {
+  Make({.srpt = true});
+  for (uint32_t flow = 0; flow < 10; ++flow) {
+    Add(flow);
+    Demand(flow, flow == 5 ? 40 * kSegment : 1 << 30);
+  }
+  for (int i = 0; i < 40; ++i) {
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  EXPECT_EQ(credit_[5], 40 * kSegment);
+  EXPECT_GT(credit_[0], 3 * kSegment);  // and none starves
+}
+
+TEST_F(TitaReceiverTest, UnknownFlowsAreIgnored) {
+  receiver_->OnDemand(5, 100, Rate::Unlimited(), now_);
+  receiver_->OnArrival(5, {.now = now_, .bytes = 100, .packets = 1});
+  receiver_->RemoveFlow(5, now_);
+  receiver_->AddFlow(UINT32_MAX, {}, now_);
+  EXPECT_TRUE(receiver_->PollTimeout().is_never());
+}
+
+}  // namespace
+}  // namespace paceline

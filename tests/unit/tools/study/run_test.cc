@@ -1,0 +1,149 @@
+#include "tools/study/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tools/study/builtin.h"
+#include "tools/study/execute.h"
+#include "tools/study/results.h"
+
+namespace paceline::tools {
+namespace {
+
+Study Load(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  auto study = ParseStudy(toml, "test.toml", "", overrides);
+  EXPECT_TRUE(study.ok()) << study.status();
+  return *std::move(study);
+}
+
+constexpr char kSmall[] = R"(
+  [fabric]
+  topology = "leaf_spine"
+  hosts = 16
+  tor_radix = 4
+  [workload]
+  kind = "incast"
+  fan_in = 4
+  bytes = 100000
+)";
+
+nlohmann::json Run(const Study& study, unsigned jobs = 1) {
+  ExecuteOptions options;
+  options.jobs = jobs;
+  auto runs = ExecuteStudy(study, options);
+  EXPECT_TRUE(runs.ok()) << runs.status();
+  nlohmann::json json = StudyToJson(study, *runs);
+  for (nlohmann::json& run : json["runs"]) run["wall_s"] = 0;
+  return json;
+}
+
+TEST(StudyRunTest, EveryAlgorithmFinishesEveryKindOfWorkload) {
+  for (const char* kind : {"incast", "alltoall", "permutation", "victim"}) {
+    for (const char* posted : {"false", "true"}) {
+      const Study study = Load(kSmall, {std::string("workload.kind=") + kind, "cc.algorithms=tita,swift,dcqcn,fixed_window",
+                                        "workload.bytes=40000", "workload.victim_bytes=40000",
+                                        std::string("workload.posted_ahead=") + posted});
+      const nlohmann::json json = Run(study, 2);
+      ASSERT_EQ(json["runs"].size(), 4u);
+      for (const nlohmann::json& run : json["runs"]) {
+        EXPECT_EQ(run["finished"], run["flows"]) << kind << " " << run["algorithm"];
+        EXPECT_EQ(run["failed_operations"], 0);
+        EXPECT_GE(run["ratio"], 0.5);
+        EXPECT_LT(run["ratio"], 30);
+        EXPECT_EQ(run.contains("victim_fct_us"), std::string(kind) == "victim");
+      }
+    }
+  }
+}
+
+TEST(StudyRunTest, HasEveryFieldOfTheContract) {
+  const nlohmann::json json = Run(Load(kSmall));
+  EXPECT_TRUE(json.contains("paceline"));
+  EXPECT_EQ(json["scenario"]["workload"]["fan_in"], 4);
+  const nlohmann::json& run = json["runs"][0];
+  for (const char* key :
+       {"algorithm", "seed", "flows", "finished", "packets", "completion_us", "ideal_us", "ratio", "fct_us", "slowdown",
+        "drops", "trims", "ecn_marks", "pfc_pauses", "retransmits", "control_drops", "fault_losses", "queue_max_bytes",
+        "queue_last_hop_max_bytes", "queue_p99_bytes", "goodput_gbps", "packet_hops", "events", "wall_s"}) {
+    EXPECT_TRUE(run.contains(key)) << key;
+  }
+  for (const char* key : {"mean", "p50", "p90", "p99", "p999", "max"}) {
+    EXPECT_TRUE(run["fct_us"].contains(key)) << key;
+    EXPECT_TRUE(run["slowdown"].contains(key)) << key;
+  }
+  EXPECT_EQ(run["packets"], 4 * 25);
+}
+
+TEST(StudyRunTest, SameSeedSameResultsWhateverTheJobs) {
+  const Study study = Load(kSmall, {"cc.algorithms=tita,dcqcn", "run.seeds=[1,2]", "workload.kind=alltoall"});
+  const std::string first = Run(study, 1).dump();
+  EXPECT_EQ(Run(study, 1).dump(), first);
+  EXPECT_EQ(Run(study, 3).dump(), first);
+}
+
+TEST(StudyRunTest, LossIsRepaired) {
+  const Study study = Load(kSmall, {"workload.kind=permutation", "workload.bytes=400000"});
+  Study lossy = Load(std::string(kSmall) + "[[fault]]\nkind='loss'\nprobability=0.01\ntarget='all'\n",
+                     {"workload.kind=permutation", "workload.bytes=400000"});
+  const nlohmann::json run = Run(lossy)["runs"][0];
+  EXPECT_EQ(run["finished"], run["flows"]);
+  EXPECT_GT(run["fault_losses"], 10);
+  EXPECT_GT(run["retransmits"], 5);
+}
+
+TEST(StudyRunTest, MissedDeadlineIsSaid) {
+  const Study study = Load(kSmall, {"run.deadline_us=5"});
+  ExecuteOptions options;
+  auto runs = ExecuteStudy(study, options);
+  ASSERT_TRUE(runs.ok());
+  EXPECT_FALSE(AllFinished((*runs)[0]));
+  const nlohmann::json run = RunToJson((*runs)[0][0]);
+  EXPECT_TRUE(run["missed_deadline"]);
+  EXPECT_TRUE(run["completion_us"].is_null());
+  EXPECT_THAT(TableOf(study.sections[0], (*runs)[0]), testing::HasSubstr("missed the deadline"));
+}
+
+TEST(StudyRunTest, TriggersStartFlowsWhenTheirCausesAreDone) {
+  const Study study = Load(kSmall, {"workload.kind=alltoall", "workload.window=2", "workload.ranks=8"});
+  auto runs = ExecuteStudy(study, {});
+  ASSERT_TRUE(runs.ok());
+  const RunOutcome& run = (*runs)[0][0];
+  for (size_t i = 0; i < run.flows.size(); ++i) {
+    ASSERT_GE(run.flows[i].finish_ns, 0);
+    if (run.workload.flows[i].trigger == kNoTrigger) {
+      EXPECT_EQ(run.flows[i].start_ns, 0);
+      continue;
+    }
+    EXPECT_GT(run.flows[i].start_ns, 0);
+    // Never more than two of a source at a time.
+    int others = 0;
+    for (size_t j = 0; j < run.flows.size(); ++j) {
+      others += run.workload.flows[j].source == run.workload.flows[i].source && j != i &&
+                run.flows[j].start_ns <= run.flows[i].start_ns && run.flows[j].finish_ns > run.flows[i].start_ns;
+    }
+    EXPECT_LE(others, 1);
+  }
+}
+
+TEST(StudyRunTest, FlowsCsvHasALinePerFlow) {
+  const Study study = Load(kSmall);
+  auto runs = ExecuteStudy(study, {});
+  ASSERT_TRUE(runs.ok());
+  std::ostringstream csv;
+  WriteFlowsCsv(study, *runs, csv);
+  const std::string text = csv.str();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+}
+
+TEST(StudyRunTest, BuiltinStudiesLoad) {
+  for (const BuiltinStudy& builtin : BuiltinStudies()) {
+    const auto study = ParseStudy(builtin.toml, std::string(builtin.name), "", {});
+    EXPECT_TRUE(study.ok()) << study.status();
+  }
+  EXPECT_GE(BuiltinStudies().size(), 5u);
+}
+
+}  // namespace
+}  // namespace paceline::tools

@@ -1,0 +1,173 @@
+#include "tools/study/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/study/study_file.h"
+
+namespace paceline::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Study Load(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  auto study = ParseStudy(toml, "test.toml", "", overrides);
+  EXPECT_TRUE(study.ok()) << study.status();
+  return *std::move(study);
+}
+
+std::string ErrorOf(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  const auto study = ParseStudy(toml, "test.toml", "", overrides);
+  return study.ok() ? "accepted" : std::string(study.status().message());
+}
+
+TEST(ScenarioTest, DefaultsAreTheFabricOfTheFacts) {
+  const Study study = Load("");
+  ASSERT_EQ(study.sections.size(), 1u);
+  const Scenario& scenario = study.sections[0].scenario;
+  EXPECT_EQ(scenario.fabric.topology.hosts, 128u);
+  EXPECT_EQ(scenario.fabric.topology.kind, sim::TopologyKind::kFatTree);
+  EXPECT_EQ(scenario.fabric.queue_bytes, 178'880u);
+  EXPECT_EQ(scenario.fabric.ecn_min_bytes, 37'440u);
+  EXPECT_EQ(scenario.fabric.ecn_max_bytes, 145'600u);
+  EXPECT_FALSE(scenario.workload.posted_ahead);
+  EXPECT_THAT(scenario.seeds, ElementsAre(1));
+  ASSERT_EQ(scenario.algorithms.size(), 1u);
+  EXPECT_EQ(scenario.algorithms[0].name, "tita");
+}
+
+TEST(ScenarioTest, ResolvedScenarioLoadsAgainAsItself) {
+  const Study study = Load(R"(
+    [fabric]
+    topology = "leaf_spine"
+    hosts = 32
+    tor_radix = 8
+    oversubscription = 2
+    [workload]
+    kind = "alltoall"
+    ranks = 16
+    window = 2
+    [cc]
+    algorithms = ["tita", "dcqcn"]
+    [cc.dcqcn]
+    ecn_min_bytes = 1000
+    ecn_max_bytes = 2000
+    [[fault]]
+    kind = "link_slow"
+    fraction = 0.25
+    target = "random:2:leaf-spine"
+    [run]
+    seeds = [7, 8]
+  )");
+  const nlohmann::json& resolved = study.sections[0].scenario.resolved;
+  EXPECT_EQ(resolved["fabric"]["tor_radix"], 8);
+  EXPECT_EQ(resolved["cc"]["dcqcn"]["ecn_min_bytes"], 1000);
+  EXPECT_EQ(resolved["fault"][0]["fraction"], 0.25);
+  EXPECT_EQ(resolved["run"]["seeds"], nlohmann::json({7, 8}));
+  EXPECT_EQ(study.sections[0].scenario.algorithms[1].ecn_max_bytes, 2000u);
+  std::string again;
+  for (const auto& [table, keys] : resolved.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      if (table == "fault") continue;
+      if (!value.is_object()) {
+        again += table + "." + key + " = " + value.dump() + "\n";
+        continue;
+      }
+      for (const auto& [inner, inner_value] : value.items()) {
+        again += table + "." + key + "." + inner + " = " + inner_value.dump() + "\n";
+      }
+    }
+  }
+  again += "[[fault]]\nkind = \"link_slow\"\nat_us = 0.0\nfraction = 0.25\ntarget = \"random:2:leaf-spine\"\n";
+  EXPECT_EQ(Load(again).sections[0].scenario.resolved, resolved);
+}
+
+TEST(ScenarioTest, OverridesGoBeforeTheFile) {
+  const Study study = Load("[fabric]\nhosts = 128\n[[fault]]\nkind='loss'\nprobability=0.5\ntarget='all'\n",
+                           {"fabric.hosts=64", "workload.kind=alltoall", "cc.algorithms=tita,swift", "run.seeds=3",
+                            "fault.0.probability=0.25"});
+  const Scenario& scenario = study.sections[0].scenario;
+  EXPECT_EQ(scenario.fabric.topology.hosts, 64u);
+  EXPECT_EQ(scenario.workload.kind, "alltoall");
+  EXPECT_EQ(scenario.algorithms.size(), 2u);
+  EXPECT_THAT(scenario.seeds, ElementsAre(1, 2, 3));
+  EXPECT_EQ(scenario.fabric.faults[0].probability, 0.25);
+  EXPECT_THAT(ErrorOf("", {"hosts=64"}), HasSubstr("table.key=value"));
+  EXPECT_THAT(ErrorOf("", {"fabric.hosts"}), HasSubstr("table.key=value"));
+  EXPECT_THAT(ErrorOf("", {"fabric.hosts.x=1"}), HasSubstr("fabric.hosts must be"));
+  EXPECT_THAT(ErrorOf("[fabric]\nhosts=64\n", {"fabric.hosts.x=1"}), HasSubstr("\"hosts\" is no table"));
+}
+
+TEST(ScenarioTest, SectionsShareWhatStandsOutside) {
+  const Study study = Load(R"(
+    title = "Page"
+    [fabric]
+    hosts = 64
+    [[section]]
+    title = "One"
+    workload = { kind = "incast", fan_in = 4 }
+    [[section]]
+    title = "Two"
+    fabric = { link_gbps = 400 }
+    workload = { kind = "permutation" }
+  )");
+  ASSERT_EQ(study.sections.size(), 2u);
+  EXPECT_TRUE(study.has_sections);
+  EXPECT_EQ(study.title, "Page");
+  EXPECT_EQ(study.sections[0].scenario.fabric.topology.hosts, 64u);
+  EXPECT_EQ(study.sections[0].scenario.workload.fan_in, 4u);
+  EXPECT_EQ(study.sections[1].scenario.fabric.topology.hosts, 64u);
+  EXPECT_EQ(study.sections[1].scenario.fabric.topology.link_gbps, 400);
+}
+
+TEST(ScenarioTest, RefusesUnknownKeysNamingThoseThatThereAre) {
+  EXPECT_THAT(ErrorOf("[fabric]\nhost = 3\n"), HasSubstr("fabric.host is not known"));
+  EXPECT_THAT(ErrorOf("[fabric]\nhost = 3\n"), HasSubstr("hosts"));
+  EXPECT_THAT(ErrorOf("[fabrik]\n"), HasSubstr("fabrik is not known"));
+  EXPECT_THAT(ErrorOf("[workload]\nkind = \"incast\"\nfanin = 3\n"), HasSubstr("workload.fanin"));
+  EXPECT_THAT(ErrorOf("[cc.tita]\nspeed = 3\n"), HasSubstr("cc.tita.speed"));
+  EXPECT_THAT(ErrorOf("[cc.bbr]\n"), HasSubstr("cc.bbr"));
+  EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\nprobability=0.1\ntarget='all'\nwhen=3\n"), HasSubstr("fault.when"));
+}
+
+TEST(ScenarioTest, RefusesWrongTypesAndRanges) {
+  EXPECT_THAT(ErrorOf("[fabric]\nhosts = \"many\"\n"), HasSubstr("fabric.hosts must be a whole number"));
+  EXPECT_THAT(ErrorOf("[fabric]\nhosts = 2.5\n"), HasSubstr("fabric.hosts must be a whole number"));
+  EXPECT_THAT(ErrorOf("[fabric]\nhosts = -4\n"), HasSubstr("fabric.hosts"));
+  EXPECT_THAT(ErrorOf("[fabric]\ntrimming = 1\n"), HasSubstr("fabric.trimming must be true or false"));
+  EXPECT_THAT(ErrorOf("[fabric]\ntopology = 1\n"), HasSubstr("fabric.topology must be a text"));
+  EXPECT_THAT(ErrorOf("fabric = 1\n"), HasSubstr("fabric must be a table"));
+  EXPECT_THAT(ErrorOf("[run]\nseeds = [1.5]\n"), HasSubstr("run.seeds"));
+  EXPECT_THAT(ErrorOf("[paths]\nentropies = 1000\n"), HasSubstr("paths.entropies"));
+  EXPECT_THAT(ErrorOf("[paths]\npolicy = \"warp\"\n"), HasSubstr("paths.policy"));
+  EXPECT_THAT(ErrorOf("[fabric\nhosts=3\n"), HasSubstr("test.toml:1"));
+}
+
+TEST(ScenarioTest, RefusesImpossibleScenarios) {
+  EXPECT_THAT(ErrorOf("[fabric]\nhosts = 100\n"), HasSubstr("fabric.pod_size"));
+  EXPECT_THAT(ErrorOf("[fabric]\noversubscription = 3\n"), HasSubstr("fabric.oversubscription"));
+  EXPECT_THAT(ErrorOf("[fabric]\nqueue_bytes = 10\n"), HasSubstr("fabric.queue_bytes"));
+  EXPECT_THAT(ErrorOf("[fabric]\necn_max_bytes = 10\n"), HasSubstr("ecn_max_bytes"));
+  EXPECT_THAT(ErrorOf("[workload]\nfan_in = 128\n"), HasSubstr("workload.fan_in"));
+  EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\nprobability=0.1\ntarget='tor:99/up:0'\n"), HasSubstr("no such switch"));
+  EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\ntarget='all'\n"), HasSubstr("fault.probability"));
+  EXPECT_THAT(ErrorOf("[[fault]]\nkind='link_slow'\nfraction=0\ntarget='all'\n"), HasSubstr("fault.fraction"));
+  EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\nprobability=0.1\nat_us=5\nuntil_us=4\ntarget='all'\n"),
+              HasSubstr("fault.until_us"));
+  EXPECT_THAT(ErrorOf("[cc]\nalgorithms = [\"magic\"]\n"), HasSubstr("\"magic\", which is not known; there are"));
+  EXPECT_THAT(ErrorOf("[cc]\nalgorithms = []\n"), HasSubstr("cc.algorithms"));
+  EXPECT_THAT(ErrorOf("[workload]\nkind = \"connection_matrix\"\nfile = \"none.cm\"\n"), HasSubstr("none.cm"));
+  EXPECT_THAT(ErrorOf("[workload]\nkind = \"connection_matrix\"\n"), HasSubstr("workload.file"));
+}
+
+TEST(ScenarioTest, SaysWhatIsPlanned) {
+  for (const char* text : {"[fabric]\ntopology = \"rail_optimized\"\n", "[fabric]\nnics_per_host = 8\n",
+                           "[fabric]\nplanes = 2\n", "[fabric]\npfc = true\n", "[workload]\nkind = \"moe\"\n",
+                           "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::tools

@@ -1,0 +1,160 @@
+// Every bound gives "try again" or back-pressure, and everything goes on once there is room.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+
+namespace paceline::support {
+namespace {
+
+class BoundsTest : public CoreFixture, public testing::WithParamInterface<LaneKind> {
+ protected:
+  static WorldOptions Options() {
+    WorldOptions options;
+    options.lanes = GetParam();
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Lanes, BoundsTest, testing::Values(LaneKind::kPackets, LaneKind::kHca),
+                         [](const auto& lane) { return lane.param == LaneKind::kHca ? "Hca" : "Packets"; });
+
+TEST_P(BoundsTest, OperationsPerConnection) {
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 16;
+  Start(options);
+  PostResult result = PostResult::kOk;
+  for (int i = 0; i < 16; ++i) Send(0, NewFilled(50'000, 1), 1);
+  Send(0, NewFilled(8, 1), 1, &result);
+  EXPECT_EQ(result, PostResult::kTryAgain);
+  for (int i = 0; i < 16; ++i) Receive(1, NewBuffer(50'000), 1);
+  Receive(1, NewBuffer(8), 1, 0, &result);
+  EXPECT_EQ(result, PostResult::kTryAgain);
+  AwaitAll();
+  Exchange(0, 1000, 2);
+}
+
+TEST_P(BoundsTest, CompletionsNotYetPolled) {
+  WorldOptions options = Options();
+  options.endpoint.max_completions = 8;
+  Start(options);
+  host(0).poll_completions = false;
+  PostResult result = PostResult::kOk;
+  for (int i = 0; i < 8; ++i) Send(0, NewFilled(8, 1), 1);
+  world().RunFor(Duration::Millis(5));
+  Send(0, NewFilled(8, 1), 1, &result);
+  EXPECT_EQ(result, PostResult::kTryAgain);
+  host(0).poll_completions = true;
+  AwaitAll();
+  Send(0, NewFilled(8, 1), 1);
+  AwaitAll();
+}
+
+// The peer's writes with immediate need completions here: at the bound it has to wait, nothing is lost.
+TEST_P(BoundsTest, ImmediatesWaitForRoomInTheCompletionQueue) {
+  WorldOptions options = Options();
+  options.customize = [](uint32_t host, EndpointOptions& endpoint) { endpoint.max_completions = host == 1 ? 4 : 1000; };
+  Start(options);
+  GuardedBuffer& memory = NewBuffer(10'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  host(1).poll_completions = false;
+  for (uint64_t i = 0; i < 50; ++i) WriteImmediate(0, NewFilled(100, i), remote, i * 100, i);
+  world().RunFor(Duration::Millis(500));
+  host(1).poll_completions = true;
+  AwaitAll();
+  world().RunFor(Duration::Millis(500));
+  EXPECT_EQ(host(1).completions.size(), 50u);
+  std::vector<bool> seen(50);
+  for (const Completion& completion : host(1).completions) {
+    ASSERT_LT(completion.immediate, 50u);
+    EXPECT_FALSE(seen[completion.immediate]);
+    seen[completion.immediate] = true;
+  }
+}
+
+TEST_P(BoundsTest, UnexpectedMessagesAreHeldWithinTheirBoundAndNoneIsLost) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 64 * 1024;
+  options.endpoint.max_operations = 1000;
+  Start(options);
+  std::vector<GuardedBuffer*> in;
+  for (uint64_t i = 0; i < 200; ++i) Send(0, NewFilled(4000, i), 1);
+  world().RunFor(Duration::Millis(300));
+  EXPECT_GT(endpoint(1).counters().not_ready_sent + endpoint(1).counters().rx_no_memory, 0u);
+  EXPECT_GT(pending(0), 150u);
+  EXPECT_LE(endpoint(1).MemoryOf(connection(1)), 300'000u);
+  for (uint64_t i = 0; i < 200; ++i) {
+    in.push_back(&NewBuffer(4000));
+    Receive(1, *in.back(), 1);
+  }
+  AwaitAll();
+  for (uint64_t i = 0; i < 200; ++i) EXPECT_TRUE(in[i]->Holds(i)) << i;
+}
+
+// A store that is full because of one connection must not stop another that has its receives posted.
+TEST_P(BoundsTest, AFullStoreDoesNotStopOthers) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 64 * 1024;
+  Start(options);
+  for (uint64_t i = 0; i < 100; ++i) Send(0, NewFilled(4000, i), 1);
+  world().RunFor(Duration::Millis(20));
+  const auto stuffed = std::pair(a_, b_);
+  std::tie(a_, b_) = world().Establish(0, 1);
+  for (int i = 0; i < 10; ++i) Exchange(0, 10'000, 3);
+  std::tie(a_, b_) = stuffed;
+  for (uint64_t i = 0; i < 100; ++i) Receive(1, NewBuffer(4000), 1);
+  AwaitAll();
+}
+
+TEST_P(BoundsTest, MoreMessagesThanMayBeOpen) {
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 10'000;
+  Start(options);
+  GuardedBuffer& out = NewFilled(32, 1);
+  GuardedBuffer& in = NewBuffer(32);
+  for (uint32_t i = 0; i < limits::kMaxOpenMessages + 500; ++i) Send(0, out, 1);
+  world().RunFor(Duration::Millis(20));
+  for (uint32_t i = 0; i < limits::kMaxOpenMessages + 500; ++i) Receive(1, in, 1);
+  AwaitAll();
+}
+
+TEST_P(BoundsTest, MoreLargeMessagesThanMayBeOpen) {
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 10'000;
+  options.endpoint.eager_bytes = 0;
+  Start(options);
+  GuardedBuffer& out = NewFilled(32, 1);
+  GuardedBuffer& in = NewBuffer(32);
+  for (uint32_t i = 0; i < limits::kMaxOpenMessages + 500; ++i) Send(0, out, 1);
+  world().RunFor(Duration::Millis(20));
+  for (uint32_t i = 0; i < limits::kMaxOpenMessages + 500; ++i) Receive(1, in, 1);
+  AwaitAll();
+}
+
+TEST_P(BoundsTest, TooLongMessagesAreRefused) {
+  Start(Options());
+  const uint64_t bytes = limits::kMaxMessageBytes + 1;
+  const RegionId region = endpoint(0).RegisterMemory(nullptr, bytes, kLocalOnly, MemoryKind::kPhantom);
+  ASSERT_NE(region, kUnregistered);
+  EXPECT_EQ(endpoint(0).PostSend(connection(0), {.buffer = {nullptr, bytes, region}}, now()),
+            PostResult::kInvalidArgument);
+}
+
+// One message much longer than the window of segments that may be open, with a hole at its start.
+TEST_P(BoundsTest, AMessageLongerThanTheOutOfOrderWindow) {
+  WorldOptions options = Options();
+  options.packet_capabilities.max_packet_bytes = 128 + 64;
+  options.hca_capabilities.max_packet_bytes = 128 + 64;
+  options.hca_capabilities.max_write_bytes = 64;
+  options.control_bytes = 1 << 30;
+  Start(options);
+  const size_t bytes = 64 * (limits::kMaxSegmentsAhead + 5000);
+  uint64_t dropped = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.payload_bytes > 0 && dropped < 3) ++dropped, fate.drop = true;
+  });
+  Exchange(0, bytes);
+}
+
+}  // namespace
+}  // namespace paceline::support

@@ -1,0 +1,166 @@
+// Lanes that place data by themselves: large transfers are written by the card, a write that may still be on its way is
+// never sent again elsewhere, and memory that was given back is never written.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+#include "transport/base/random.h"
+
+namespace paceline::support {
+namespace {
+
+class PlacementTest : public CoreFixture, public testing::WithParamInterface<uint32_t> {
+ protected:
+  void SetUp() override { Start(Options()); }
+  static WorldOptions Options() {
+    WorldOptions options;
+    options.lanes = LaneKind::kHca;
+    options.ports = GetParam();
+    return options;
+  }
+  uint64_t WritesPlaced(uint32_t at) {
+    uint64_t sum = 0;
+    for (uint32_t port = 0; port < GetParam(); ++port) sum += world().hca(at, port).writes_placed();
+    return sum;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ports, PlacementTest, testing::Values(1u, 2u));
+
+TEST_P(PlacementTest, LargeWritesArePlacedByTheCard) {
+  GuardedBuffer& memory = NewBuffer(1'000'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  AwaitOk(0, Write(0, NewFilled(1'000'000, 1), remote));
+  EXPECT_TRUE(memory.Holds(1));
+  EXPECT_GE(WritesPlaced(1), 200u);
+}
+
+TEST_P(PlacementTest, ReceivesIntoRegisteredMemoryArePlacedByTheCard) {
+  GuardedBuffer& in = NewBuffer(1'000'000);
+  const RegionId region = endpoint(1).RegisterMemory(in.data(), in.size(), kRemoteWrite);
+  host(1).on_completion = [&](const Completion& completion) { host(1).completions.push_back(completion); };
+  ASSERT_EQ(endpoint(1).PostReceive(connection(1), {.buffer = in.local(region), .user_data = 1000}, now()),
+            PostResult::kOk);
+  AwaitOk(0, Send(0, NewFilled(1'000'000, 1)));
+  ASSERT_TRUE(world().RunUntil([&] { return Done(1, 1000) != nullptr; }));
+  EXPECT_EQ(Done(1, 1000)->status, OperationStatus::kOk);
+  EXPECT_TRUE(in.Holds(1));
+  EXPECT_GE(WritesPlaced(1), 200u);
+}
+
+TEST_P(PlacementTest, LostWritesAreFoundAndSentAgain) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    TearDown();
+    Start(Options());
+    auto random = std::make_shared<Random>(seed);
+    network().SetHook([=](NetworkPacket& packet, Fate& fate) {
+      fate.drop = packet.kind == SegmentKind::kWrite && random->Chance(0.1);
+    });
+    GuardedBuffer& memory = NewBuffer(600'000);
+    const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+    AwaitOk(0, Write(0, NewFilled(600'000, seed), remote));
+    EXPECT_TRUE(memory.Holds(seed));
+    Exchange(0, 300'000);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(PlacementTest, TheLastWriteOfAPathIsFoundLostToo) {
+  uint64_t writes = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.kind == SegmentKind::kWrite && packet.payload_bytes > 0) fate.drop = writes++ == 99;
+  });
+  GuardedBuffer& memory = NewBuffer(100 * 4096);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  const Time start = now();
+  AwaitOk(0, Write(0, NewFilled(100 * 4096, 2), remote));
+  EXPECT_TRUE(memory.Holds(2));
+  EXPECT_LT(now() - start, Duration::Seconds(2));
+}
+
+// The violation that the lane watches for: what was parked lands in memory that has been given back.
+TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
+  for (const int64_t millis : {1, 30, 100, 500}) {
+    for (uint16_t parked = 0; parked < 4; ++parked) {
+      SCOPED_TRACE(std::to_string(millis) + " ms, path " + std::to_string(parked));
+      TearDown();
+      Start(Options());
+      bool armed = true;
+      network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+        if (armed && packet.kind == SegmentKind::kWrite && packet.entropy % 4 == parked) {
+          fate.extra_delay = Duration::Millis(millis);
+        }
+      });
+      // The same buffer again and again: a late copy of an earlier round would show as wrong contents too.
+      GuardedBuffer& in = NewBuffer(200'000);
+      endpoint(1).RegisterMemory(in.data(), in.size(), kRemoteWrite);
+      for (uint64_t round = 0; round < 4; ++round) {
+        const uint64_t receive = Receive(1, in, 1);
+        const uint64_t send = Send(0, NewFilled(200'000, round), 1);
+        AwaitOk(1, receive);
+        EXPECT_TRUE(in.Holds(round));
+        AwaitOk(0, send);
+        in.Poison();
+        if (round == 1) armed = false;
+      }
+      world().RunFor(Duration::Seconds(2));
+      EXPECT_TRUE(in.Untouched());
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// A path that swallows everything for good proves nothing. It must not stop the connection for ever, nor lead to a second
+// copy: a verdict in the stated time is what is asked for.
+TEST_P(PlacementTest, APathThatDiesForGoodEndsInAVerdict) {
+  network().SetHook([](NetworkPacket& packet, Fate& fate) {
+    fate.drop = packet.kind == SegmentKind::kWrite && packet.entropy == 3;
+  });
+  GuardedBuffer& memory = NewBuffer(400'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  const uint64_t write = Write(0, NewFilled(400'000, 1), remote);
+  const Completion completion = Await(0, write, Duration::Seconds(30));
+  EXPECT_TRUE(completion.status == OperationStatus::kOk || completion.status == OperationStatus::kPeerLost);
+  EXPECT_TRUE(completion.status != OperationStatus::kOk || memory.Holds(1));
+}
+
+TEST_P(PlacementTest, ARevokedRegionIsNotWritten) {
+  GuardedBuffer& memory = NewBuffer(2'000'000);
+  RegionId region = 0;
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite, &region);
+  const uint64_t write = Write(0, NewFilled(2'000'000, 1), remote);
+  world().RunFor(Duration::Micros(80));
+  endpoint(1).DeregisterMemory(region, now());
+  for (uint32_t port = 0; port < GetParam(); ++port) EXPECT_EQ(world().hca(1, port).regions(), 0u);
+  const std::vector<uint8_t> then(memory.data(), memory.data() + memory.size());
+  EXPECT_EQ(Await(0, write).status, OperationStatus::kRemoteAccess);
+  EXPECT_EQ(std::memcmp(then.data(), memory.data(), memory.size()), 0);
+}
+
+TEST_P(PlacementTest, UnregisteredReceiveBuffersWorkToo) {
+  for (const size_t bytes : {size_t{100}, size_t{20'000}, size_t{1'000'000}}) Exchange(0, bytes);
+}
+
+TEST_P(PlacementTest, RegistrationsAreGivenBack) {
+  for (int i = 0; i < 10; ++i) Exchange(0, 200'000);
+  world().RunFor(Duration::Seconds(1));
+  for (uint32_t port = 0; port < GetParam(); ++port) EXPECT_EQ(world().hca(1, port).regions(), 0u);
+}
+
+// More messages than the 12 bits of the slot in the immediate tell apart.
+TEST_P(PlacementTest, SlotsAreUsedAgain) {
+  GuardedBuffer& memory = NewBuffer(20'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  GuardedBuffer& out = NewFilled(20'000, 1);
+  for (int i = 0; i < 9000; ++i) {
+    Write(0, out, remote);
+    if (i % 64 == 63) AwaitAll();
+  }
+  AwaitAll();
+  EXPECT_TRUE(memory.Holds(1));
+}
+
+}  // namespace
+}  // namespace paceline::support

@@ -1,0 +1,111 @@
+// Several ports: all are used, one may die and come back, and nothing is lost as long as a path lives.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+
+namespace paceline::support {
+namespace {
+
+class PortsTest : public CoreSetupTest {
+ protected:
+  // Network port number of a host's port.
+  uint32_t NetworkPort(uint32_t host, uint32_t port) { return world().lane(host, port).port(); }
+  uint64_t SentOn(uint32_t host, uint32_t port) { return world().lane(host, port).counters().tx_bytes; }
+
+  // A stream of messages from host 0 to host 1 that goes on while the test breaks things.
+  void StartStream(size_t messages, size_t bytes) {
+    for (size_t i = 0; i < messages; ++i) {
+      stream_.push_back(&NewBuffer(bytes));
+      Receive(1, *stream_.back(), 1);
+      Send(0, NewFilled(bytes, i), 1);
+    }
+  }
+  void ExpectStream() {
+    AwaitAll();
+    for (size_t i = 0; i < stream_.size(); ++i) EXPECT_TRUE(stream_[i]->Holds(i)) << i;
+    for (uint32_t at = 0; at < 2; ++at) {
+      for (const Completion& completion : host(at).completions) EXPECT_EQ(completion.status, OperationStatus::kOk);
+    }
+  }
+  std::vector<GuardedBuffer*> stream_;
+};
+INSTANTIATE_TEST_SUITE_P(Setups, PortsTest,
+                         testing::Values(CoreSetup{LaneKind::kPackets, TestControl::kWindow, 2},
+                                         CoreSetup{LaneKind::kPackets, TestControl::kCredit, 2},
+                                         CoreSetup{LaneKind::kPackets, TestControl::kWindow, 4},
+                                         CoreSetup{LaneKind::kHca, TestControl::kWindow, 2},
+                                         CoreSetup{LaneKind::kHca, TestControl::kCredit, 2}),
+                         CoreSetupName);
+
+TEST_P(PortsTest, AllPortsShareTheLoad) {
+  Exchange(0, 8'000'000);
+  for (uint32_t port = 0; port < GetParam().ports; ++port) {
+    EXPECT_GT(SentOn(0, port), 8'000'000u / GetParam().ports / 3) << port;
+  }
+}
+
+TEST_P(PortsTest, TwoPortsAreFasterThanOne) {
+  const Time start = now();
+  Exchange(0, 8'000'000);
+  const Duration both = now() - start;
+  // One port at 100 Gb/s takes 640 us for the payload alone.
+  EXPECT_TRUE(GetParam().lanes == LaneKind::kHca || both < Duration::Micros(620)) << both.micros();
+}
+
+TEST_P(PortsTest, OwnPortGoesDownAndComesBack) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  network().SetPortUp(NetworkPort(0, 1), false);
+  world().RunFor(Duration::Millis(300));
+  ExpectStream();
+  const uint64_t before = SentOn(0, 1);
+  network().SetPortUp(NetworkPort(0, 1), true);
+  world().RunFor(Duration::Millis(100));
+  for (int i = 0; i < 5; ++i) Exchange(0, 2'000'000);
+  EXPECT_GT(SentOn(0, 1), before + 1'000'000) << "the port's share did not come back";
+}
+
+TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  const uint32_t dead = NetworkPort(1, 1);
+  network().SetHook([dead](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == dead || packet.from == dead; });
+  ExpectStream();
+  const Time start = now();
+  Exchange(0, 1'000'000);
+  EXPECT_LT(now() - start, Duration::Millis(500));
+}
+
+TEST_P(PortsTest, ADeadPortFromTheStart) {
+  network().SetPortUp(NetworkPort(0, 0), false);
+  Exchange(0, 1'000'000);
+  Exchange(1, 1'000'000);
+}
+
+TEST_P(PortsTest, EverythingDownForASecond) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  for (uint32_t port = 0; port < GetParam().ports; ++port) network().SetPortUp(NetworkPort(0, port), false);
+  world().RunFor(Duration::Seconds(1));
+  for (uint32_t port = 0; port < GetParam().ports; ++port) network().SetPortUp(NetworkPort(0, port), true);
+  ExpectStream();
+}
+
+TEST_P(PortsTest, PortsThatFlap) {
+  StartStream(40, 300'000);
+  for (int i = 0; i < 60; ++i) {
+    const uint32_t port = NetworkPort(static_cast<uint32_t>(i) % 2, static_cast<uint32_t>(i / 2) % GetParam().ports);
+    network().SetPortUp(port, !network().port_up(port));
+    world().RunFor(Duration::Micros(137));
+  }
+  for (uint32_t h = 0; h < 2; ++h) {
+    for (uint32_t port = 0; port < GetParam().ports; ++port) network().SetPortUp(NetworkPort(h, port), true);
+  }
+  ExpectStream();
+  EXPECT_GT(endpoint(0).counters().port_changes, 0u);
+}
+
+}  // namespace
+}  // namespace paceline::support

@@ -1,0 +1,157 @@
+#include "transport/engine/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "tests/unit/transport/engine/memory_lane.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+EngineOptions Options() {
+  EngineOptions options;
+  options.endpoint.congestion_control = "none";
+  return options;
+}
+
+// Two engines joined in memory, with one connection between them.
+class EngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint8_t side = 0; side < 2; ++side) {
+      auto lane = std::make_unique<MemoryLane>(side);
+      lanes_[side] = lane.get();
+      std::vector<std::unique_ptr<Lane>> list;
+      list.push_back(std::move(lane));
+      auto engine = Engine::Create(Options(), std::move(list));
+      ASSERT_TRUE(engine.ok()) << engine.status();
+      engines_[side] = *std::move(engine);
+    }
+    MemoryLane::Join(*lanes_[0], *lanes_[1]);
+    const uint32_t listener = engines_[0]->endpoint().Listen();
+    out_ = engines_[1]->endpoint().Connect(engines_[0]->endpoint().listen_address(listener), now_);
+    ConnectionEvent event;
+    for (int i = 0; i < 1000 && !(in_up_ && out_up_); ++i) {
+      Step();
+      while (engines_[0]->endpoint().PollConnectionEvents({&event, 1}) == 1) {
+        if (event.kind == ConnectionEventKind::kRequest) {
+          in_ = event.connection;
+          engines_[0]->endpoint().Accept(in_, now_);
+        }
+        in_up_ |= event.kind == ConnectionEventKind::kEstablished;
+      }
+      while (engines_[1]->endpoint().PollConnectionEvents({&event, 1}) == 1) {
+        out_up_ |= event.kind == ConnectionEventKind::kEstablished;
+      }
+    }
+    ASSERT_TRUE(in_up_ && out_up_);
+  }
+
+  // One pass of both, 10 us later.
+  void Step() {
+    now_ = now_ + Duration::Micros(10);
+    for (auto& engine : engines_) engine->Poll(now_);
+  }
+
+  void Exchange(std::vector<uint8_t>& from, std::vector<uint8_t>& to) {
+    ASSERT_EQ(engines_[0]->endpoint().PostReceive(in_, {.buffer = {to.data(), to.size()}}, now_), PostResult::kOk);
+    ASSERT_EQ(engines_[1]->endpoint().PostSend(out_, {.buffer = {from.data(), from.size()}}, now_), PostResult::kOk);
+  }
+  bool StepUntilReceived() {
+    Completion completion;
+    for (int i = 0; i < 200000; ++i) {
+      Step();
+      if (engines_[0]->endpoint().PollCompletions({&completion, 1}) == 1) return completion.status == OperationStatus::kOk;
+    }
+    return false;
+  }
+
+  Time now_ = Time::FromNanos(1'000'000'000);
+  MemoryLane* lanes_[2] = {};
+  std::unique_ptr<Engine> engines_[2];
+  ConnectionId in_ = kNoConnection, out_ = kNoConnection;
+  bool in_up_ = false, out_up_ = false;
+};
+
+TEST_F(EngineTest, CarriesAMessage) {
+  std::vector<uint8_t> from(100'000), to(100'000);
+  std::iota(from.begin(), from.end(), uint8_t{1});
+  Exchange(from, to);
+  EXPECT_TRUE(StepUntilReceived());
+  EXPECT_EQ(from, to);
+}
+
+TEST_F(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
+  std::vector<uint8_t> from(30'000), to(30'000);
+  std::iota(from.begin(), from.end(), uint8_t{7});
+  Exchange(from, to);
+  lanes_[1]->take = 3;
+  lanes_[1]->sends.clear();
+  now_ = now_ + Duration::Micros(10);
+  engines_[1]->Poll(now_);
+  EXPECT_TRUE(engines_[1]->blocked_on_room());
+  ASSERT_FALSE(lanes_[1]->sends.empty());
+  const size_t offered = lanes_[1]->sends[0];
+  ASSERT_GT(offered, 3u);
+  // The core's headers and pointers are gone by now; what waits is a copy, and it goes first.
+  lanes_[1]->sends.clear();
+  lanes_[1]->take = SIZE_MAX;
+  engines_[1]->Poll(now_);
+  ASSERT_FALSE(lanes_[1]->sends.empty());
+  EXPECT_EQ(lanes_[1]->sends[0], offered - 3);
+  EXPECT_FALSE(engines_[1]->blocked_on_room());
+  EXPECT_TRUE(StepUntilReceived());
+  EXPECT_EQ(from, to);
+  EXPECT_EQ(engines_[1]->endpoint().counters().retransmits, 0u);
+}
+
+TEST_F(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {
+  std::vector<uint8_t> from(5'000), to(5'000);
+  Exchange(from, to);
+  lanes_[1]->promised = 0;
+  lanes_[1]->sends.clear();
+  engines_[1]->Poll(now_);
+  EXPECT_TRUE(engines_[1]->blocked_on_room());
+  EXPECT_TRUE(lanes_[1]->sends.empty());
+  lanes_[1]->promised = SIZE_MAX;
+  EXPECT_TRUE(StepUntilReceived());
+}
+
+TEST_F(EngineTest, TellsTheCoreOfAPortThatChanges) {
+  lanes_[1]->current_status.up = false;
+  lanes_[1]->current_status.change_count = 1;
+  Step();
+  EXPECT_EQ(engines_[1]->endpoint().counters().port_changes, 1u);
+  Step();
+  EXPECT_EQ(engines_[1]->endpoint().counters().port_changes, 1u);
+}
+
+TEST_F(EngineTest, WantsNothingForALongTimeWhenIdle) {
+  for (int i = 0; i < 100; ++i) Step();
+  const Time next = engines_[1]->Poll(now_);
+  EXPECT_FALSE(engines_[1]->last_poll_was_busy());
+  EXPECT_GT(next - now_, Duration::Millis(1));
+}
+
+TEST(EngineCreate, NamesWhatIsWrong) {
+  EXPECT_THAT(std::string(Engine::Create(Options(), {}).status().message()), HasSubstr("at least one lane"));
+  const auto create = [](const EngineOptions& options) {
+    std::vector<std::unique_ptr<Lane>> list;
+    list.push_back(std::make_unique<MemoryLane>(0));
+    return std::string(Engine::Create(options, std::move(list)).status().message());
+  };
+  EngineOptions options = Options();
+  options.endpoint.congestion_control = "nonsense";
+  EXPECT_THAT(create(options), HasSubstr("nonsense"));
+  options = Options();
+  options.congestion_control_parameters["no_such_parameter"] = 1.0;
+  EXPECT_THAT(create(options), HasSubstr("no_such_parameter"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,154 @@
+#include "transport/engine/progress.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/unit/transport/engine/memory_lane.h"
+#include "transport/engine/clock.h"
+#include "transport/engine/progress_thread.h"
+
+namespace paceline {
+namespace {
+
+struct Side {
+  MemoryLane* lane = nullptr;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Progress> progress;
+};
+
+Side MakeSide(uint8_t number, unsigned ranks = 1) {
+  Side side;
+  auto lane = std::make_unique<MemoryLane>(number);
+  side.lane = lane.get();
+  std::vector<std::unique_ptr<Lane>> lanes;
+  lanes.push_back(std::move(lane));
+  EngineOptions options;
+  options.endpoint.congestion_control = "none";
+  side.engine = *Engine::Create(options, std::move(lanes));
+  WaitPolicyOptions wait;
+  wait.local_ranks = ranks;
+  wait.allowed_cores = 2;
+  side.progress = *Progress::Create(side.engine.get(), wait);
+  return side;
+}
+
+bool Readable(int fd) {
+  pollfd entry = {.fd = fd, .events = POLLIN, .revents = 0};
+  return poll(&entry, 1, 0) == 1;
+}
+
+// Polls until nothing moves and arms the descriptor.
+void Settle(Progress& progress) {
+  do {
+    while (progress.Poll()) {
+    }
+  } while (!progress.Arm());
+}
+
+TEST(Progress, DescriptorBecomesReadableWhenSomethingArrives) {
+  Side a = MakeSide(0), b = MakeSide(1);
+  MemoryLane::Join(*a.lane, *b.lane);
+  Settle(*a.progress);
+  EXPECT_FALSE(Readable(a.progress->descriptor()));
+  const uint8_t junk[4] = {};
+  TxSegment segment;
+  segment.header = junk;
+  segment.header_bytes = sizeof(junk);
+  b.lane->Send({&segment, 1});
+  EXPECT_TRUE(Readable(a.progress->descriptor()));
+  EXPECT_TRUE(a.progress->Poll());
+  EXPECT_EQ(a.engine->endpoint().counters().rx_packets + a.engine->endpoint().counters().rx_malformed, 1u + 1u);
+  Settle(*a.progress);
+  EXPECT_FALSE(Readable(a.progress->descriptor()));
+}
+
+TEST(Progress, ArmRefusesWhileThereIsSomethingToDo) {
+  Side a = MakeSide(0);
+  Settle(*a.progress);
+  a.progress->Kick();
+  EXPECT_FALSE(a.progress->Arm());
+  a.progress->Poll();
+  EXPECT_TRUE(a.progress->Arm());
+}
+
+TEST(Progress, WakeIsNeverLost) {
+  Side a = MakeSide(0, 8);
+  a.progress->Poll();
+  // Before the sleep: the sleep does not begin.
+  a.progress->Wake();
+  EXPECT_FALSE(a.progress->Idle(Time::Never()));
+  EXPECT_TRUE(Readable(a.progress->descriptor()));
+  a.progress->Poll();
+  EXPECT_FALSE(Readable(a.progress->descriptor()));
+  // During the sleep, from another thread, over and over: a lost one would hang here.
+  std::atomic<int> rounds{0};
+  std::thread waker([&] {
+    for (int i = 0; i < 2000; ++i) {
+      const int before = rounds.load();
+      a.progress->Wake();
+      while (rounds.load() == before) std::this_thread::yield();
+    }
+  });
+  int seen = 0;
+  while (seen < 2000) {
+    a.progress->Poll();
+    while (a.progress->Idle(Time::Never()) == false && !Readable(a.progress->descriptor())) {
+    }
+    ++seen;
+    ++rounds;
+  }
+  waker.join();
+}
+
+TEST(Progress, SleepEndsAtItsDeadline) {
+  Side a = MakeSide(0, 8);
+  bool slept = false;
+  const Time deadline = MonotonicNow() + Duration::Millis(2);
+  while (MonotonicNow() < deadline) {
+    a.progress->Poll();
+    slept |= a.progress->Idle(deadline);
+  }
+  EXPECT_TRUE(slept);
+}
+
+TEST(ProgressThread, WorksForTheCallerAndLetsHimIn) {
+  Side a = MakeSide(0), b = MakeSide(1);
+  MemoryLane::Join(*a.lane, *b.lane);
+  std::atomic<int> passes{0};
+  {
+    ProgressThread thread(a.progress.get(), [&] {
+      ++passes;
+      return Time::Never();
+    });
+    uint32_t listeners = 0;
+    for (int i = 0; i < 1000; ++i) {
+      listeners += thread.Locked(true, [&] { return a.engine->endpoint().Listen() != 0 ? 1u : 0u; });
+    }
+    EXPECT_EQ(listeners, 1000u);
+  }
+  EXPECT_GT(passes.load(), 0);
+}
+
+TEST(LocalRanks, ComeFromTheEnvironment) {
+  for (const char* name : {"PACELINE_LOCAL_RANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE",
+                           "SLURM_TASKS_PER_NODE"}) {
+    unsetenv(name);
+  }
+  EXPECT_EQ(LocalRanksFromEnvironment(), 1u);
+  setenv("SLURM_TASKS_PER_NODE", "8(x2)", 1);
+  EXPECT_EQ(LocalRanksFromEnvironment(), 8u);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);
+  EXPECT_EQ(LocalRanksFromEnvironment(), 4u);
+  setenv("PACELINE_LOCAL_RANKS", "nonsense", 1);
+  EXPECT_EQ(LocalRanksFromEnvironment(), 4u);
+  setenv("PACELINE_LOCAL_RANKS", "2", 1);
+  EXPECT_EQ(LocalRanksFromEnvironment(), 2u);
+  EXPECT_GE(AllowedCores(), 1u);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,380 @@
+#include "transport/lane/sim/fabric.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/unit/transport/lane/sim/window_host.h"
+#include "transport/lane/sim/sim_lane.h"
+
+namespace paceline::sim {
+namespace {
+
+FabricConfig SmallSwitch(uint32_t hosts = 4) {
+  FabricConfig config;
+  config.topology.hosts = hosts;
+  return config;
+}
+
+std::unique_ptr<Fabric> Build(const FabricConfig& config) {
+  auto fabric = Fabric::Create(config);
+  EXPECT_TRUE(fabric.ok()) << fabric.status();
+  return *std::move(fabric);
+}
+
+TxSegment Segment(const std::vector<uint8_t>& header, uint32_t peer, const std::vector<uint8_t>* payload = nullptr) {
+  TxSegment segment;
+  segment.header = header.data();
+  segment.header_bytes = static_cast<uint16_t>(header.size());
+  segment.peer = peer;
+  if (payload != nullptr) {
+    segment.payload = payload->data();
+    segment.payload_bytes = static_cast<uint32_t>(payload->size());
+  }
+  return segment;
+}
+
+// Sends `packets` full packets from each of the hosts 1.. to host 0 at once.
+std::unique_ptr<Fabric> Blast(const FabricConfig& config, uint32_t packets,
+                              std::vector<std::unique_ptr<WindowHost>>& hosts) {
+  auto fabric = Build(config);
+  hosts.push_back(std::make_unique<WindowHost>(*fabric, 0, std::vector<uint32_t>{1}, 0, 1));
+  for (uint32_t host = 1; host < fabric->hosts(); ++host) {
+    hosts.push_back(std::make_unique<WindowHost>(*fabric, host, std::vector<uint32_t>{0}, packets, packets));
+  }
+  fabric->Run(Time::Never());
+  return fabric;
+}
+
+uint32_t QueueMax(const Fabric& fabric, bool last_hop_only) {
+  uint32_t largest = 0;
+  for (uint32_t port = fabric.first_switch_port(); port < fabric.end_port(); ++port) {
+    if (fabric.IsLastHop(port) || !last_hop_only) largest = std::max(largest, fabric.QueueMaxBytes(port));
+  }
+  return largest;
+}
+
+uint32_t QueueQuantile(const Fabric& fabric, double quantile) {
+  uint32_t largest = 0;
+  for (uint32_t port = fabric.first_switch_port(); port < fabric.end_port(); ++port) {
+    largest = std::max(largest, fabric.QueueQuantileBytes(port, quantile));
+  }
+  return largest;
+}
+
+TEST(FabricTest, OnePacketTakesTheBaseRtt) {
+  FabricConfig config;
+  config.topology.kind = TopologyKind::kFatTree;
+  config.topology.hosts = 128;
+  auto fabric = Build(config);
+  WindowHost sender(*fabric, 0, {127}, 1, 1);
+  WindowHost receiver(*fabric, 127, {0}, 0, 1);
+  fabric->Run(Time::Never());
+  EXPECT_EQ(receiver.received(), 1u);
+  EXPECT_EQ(receiver.last_received().nanos(), 7997);        // 7996.8, rounded up
+  EXPECT_EQ(sender.last_acknowledged().nanos(), 14028);     // 14027.52, rounded up
+  EXPECT_EQ(fabric->LongestBaseRtt().nanos(), 14028);
+  EXPECT_EQ(fabric->counters().packet_hops, 12u);
+}
+
+TEST(FabricTest, CarriesRealBytesIntact) {
+  auto fabric = Build(SmallSwitch());
+  SimLane& from = fabric->lane(0);
+  SimLane& to = fabric->lane(1);
+  std::vector<uint8_t> header(40), payload(4000);
+  for (size_t i = 0; i < header.size(); ++i) header[i] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<uint8_t>(i * 7);
+  const TxSegment segment = Segment(header, from.OpenPeer(to.address()), &payload);
+  EXPECT_EQ(from.Send({&segment, 1}), 1u);
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(to.Receive(in, fabric->now()), 1u);
+  ASSERT_EQ(in[0].data_bytes, 4040u);
+  EXPECT_EQ(in[0].phantom_bytes, 0u);
+  EXPECT_EQ(std::vector<uint8_t>(in[0].data, in[0].data + 40), header);
+  EXPECT_EQ(std::vector<uint8_t>(in[0].data + 40, in[0].data + 4040), payload);
+  EXPECT_EQ(*in[0].source, from.address());
+  // 4064 bytes on the wire, twice 1 us.
+  EXPECT_EQ(in[0].received_at.nanos(), (2 * (4064 * 80 + 1'000'000) + 999) / 1000);
+  EXPECT_EQ(to.Receive(in, fabric->now()), 0u);
+  EXPECT_EQ(fabric->packets_in_flight(), 0u);
+}
+
+TEST(FabricTest, UnknownPeersAreRefusedOrDropped) {
+  auto fabric = Build(SmallSwitch());
+  SimLane& lane = fabric->lane(0);
+  EXPECT_EQ(lane.OpenPeer(SimLane::AddressOf(4)), SimLane::kNoPeer);
+  EXPECT_EQ(lane.OpenPeer(LaneAddress{}), SimLane::kNoPeer);
+  const std::vector<uint8_t> header(10);
+  const TxSegment segment = Segment(header, SimLane::kNoPeer);
+  EXPECT_EQ(lane.Send({&segment, 1}), 1u);
+  EXPECT_EQ(lane.counters().tx_drops, 1u);
+  fabric->Run(Time::Never());
+  EXPECT_EQ(fabric->counters().packet_hops, 0u);
+}
+
+TEST(FabricTest, ControlOvertakesDataInTheNic) {
+  auto fabric = Build(SmallSwitch());
+  SimLane& from = fabric->lane(0);
+  const std::vector<uint8_t> first(11), second(12), control(13);
+  TxSegment segments[3] = {Segment(first, 1), Segment(second, 1), Segment(control, 1)};
+  segments[0].payload_bytes = segments[1].payload_bytes = 4096;
+  segments[2].control = true;
+  EXPECT_EQ(from.Send(segments), 3u);
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(fabric->lane(1).Receive(in, fabric->now()), 3u);
+  EXPECT_EQ(in[0].data_bytes, 11u);
+  EXPECT_EQ(in[1].data_bytes, 13u);
+  EXPECT_EQ(in[2].data_bytes, 12u);
+}
+
+TEST(FabricTest, NicTakesFewPacketsAndAsksForMoreWhenHalfIsGone) {
+  auto fabric = Build(SmallSwitch());
+  SimLane& lane = fabric->lane(0);
+  const std::vector<uint8_t> header(10);
+  std::vector<TxSegment> segments(10, Segment(header, 1));
+  for (TxSegment& segment : segments) segment.payload_bytes = 4096;
+  EXPECT_EQ(lane.room(), 4u);
+  EXPECT_EQ(lane.Send({segments.data(), 1}), 1u);  // leaves at once
+  EXPECT_EQ(lane.room(), 4u);
+  EXPECT_EQ(lane.Send(segments), 4u);
+  EXPECT_EQ(lane.room(), 0u);
+  EXPECT_EQ(lane.Send(segments), 0u);
+  struct Recorder : HostDriver {
+    std::vector<int64_t> polls;
+    Time Poll(Time now) override {
+      polls.push_back(now.nanos());
+      return Time::Never();
+    }
+  } recorder;
+  fabric->SetDriver(0, &recorder);
+  fabric->Run(Time::Never());
+  EXPECT_THAT(recorder.polls, testing::ElementsAre(666));  // two packets have left the queue: 2 x 332.8 ns
+}
+
+TEST(FabricTest, TimersFireWhenAskedForAndEarlierRequestsWin) {
+  auto fabric = Build(SmallSwitch());
+  struct Sleeper : HostDriver {
+    std::vector<int64_t> polls;
+    Time Poll(Time now) override {
+      polls.push_back(now.nanos());
+      return polls.size() < 4 ? now + Duration::Nanos(100) : Time::Never();
+    }
+  } sleeper;
+  fabric->SetDriver(2, &sleeper);
+  fabric->RequestPoll(2, Time::FromNanos(500));
+  fabric->RequestPoll(2, Time::FromNanos(50));
+  fabric->Run(Time::FromNanos(10'000));
+  EXPECT_THAT(sleeper.polls, testing::ElementsAre(50, 150, 250, 350));
+}
+
+TEST(FabricTest, DropTailKeepsTheQueueWithinItsLimit) {
+  FabricConfig config = SmallSwitch(9);
+  config.ecn_max_bytes = 0;
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  auto fabric = Blast(config, 20, hosts);
+  const FabricCounters& counters = fabric->counters();
+  EXPECT_GT(counters.drops, 0u);
+  EXPECT_EQ(counters.trims, 0u);
+  EXPECT_EQ(counters.ecn_marks, 0u);
+  EXPECT_EQ(hosts[0]->received() + counters.drops, 160u);
+  EXPECT_EQ(QueueMax(*fabric, true), 178'880u);
+  EXPECT_EQ(QueueMax(*fabric, false), 178'880u);
+}
+
+TEST(FabricTest, TrimmingDeliversTheHeaderOfEachPacketWithoutRoom) {
+  FabricConfig config = SmallSwitch(9);
+  config.trimming = true;
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  auto fabric = Blast(config, 20, hosts);
+  const FabricCounters& counters = fabric->counters();
+  EXPECT_GT(counters.trims, 0u);
+  EXPECT_EQ(counters.drops, 0u);
+  EXPECT_EQ(hosts[0]->cut(), counters.trims);
+  EXPECT_EQ(hosts[0]->received() + hosts[0]->cut(), 160u);
+}
+
+TEST(FabricTest, MarksRiseWithTheQueue) {
+  FabricConfig config = SmallSwitch(5);
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  auto fabric = Blast(config, 10, hosts);
+  EXPECT_EQ(fabric->counters().drops, 0u);
+  EXPECT_GT(fabric->counters().ecn_marks, 3u);
+  EXPECT_LT(fabric->counters().ecn_marks, 37u);
+  EXPECT_EQ(hosts[0]->marked(), fabric->counters().ecn_marks);
+  config.ecn_min_bytes = 0;
+  config.ecn_max_bytes = 1;
+  hosts.clear();
+  fabric = Blast(config, 10, hosts);
+  EXPECT_GE(fabric->counters().ecn_marks, 35u);  // whatever leaves something behind
+}
+
+TEST(FabricTest, QueueQuantileOverTime) {
+  FabricConfig config = SmallSwitch(9);
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  auto fabric = Blast(config, 5, hosts);  // 40 packets: the queue falls from about 35 packets in a straight line
+  const uint32_t largest = QueueMax(*fabric, true);
+  EXPECT_GT(largest, 30u * 4160);
+  EXPECT_GT(QueueQuantile(*fabric, 0.99), largest * 9 / 10);
+  EXPECT_LE(QueueQuantile(*fabric, 0.99), largest);
+  EXPECT_LT(QueueQuantile(*fabric, 0.5), largest * 7 / 10);
+}
+
+TEST(FabricTest, LossIsCountedAndFollowsItsProbability) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kLoss, .probability = 0.1, .target = "host:1/nic:0"}};
+  auto fabric = Build(config);
+  WindowHost sender(*fabric, 0, {1}, 5000, 5000), receiver(*fabric, 1, {0}, 0, 1);
+  fabric->Run(Time::Never());
+  EXPECT_NEAR(static_cast<double>(receiver.received()), 4500, 110);
+  EXPECT_EQ(fabric->counters().fault_losses, 5000 - receiver.received() + receiver.received() - sender.acknowledged());
+  EXPECT_EQ(fabric->counters().drops, 0u);
+}
+
+TEST(FabricTest, DuplicatesArriveTwice) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kDuplicate, .probability = 1, .target = "host:1/nic:0"}};
+  auto fabric = Build(config);
+  SimLane& to = fabric->lane(1);
+  const std::vector<uint8_t> header(10, 5), payload(100, 6);
+  const TxSegment segment = Segment(header, 1, &payload);
+  fabric->lane(0).Send({&segment, 1});
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(to.Receive(in, fabric->now()), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(std::string(in[i].data, in[i].data + 10), std::string(10, 5));
+    EXPECT_EQ(std::string(in[i].data + 10, in[i].data + 110), std::string(100, 6));
+  }
+}
+
+TEST(FabricTest, ReorderingLetsOthersOvertake) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kReorder, .probability = 0.3, .delay = 5'000'000, .target = "host:1/nic:0"}};
+  auto fabric = Build(config);
+  for (uint16_t i = 1; i <= 5; ++i) {
+    const std::vector<uint8_t> header(i);
+    const TxSegment segment = Segment(header, 1);
+    ASSERT_EQ(fabric->lane(0).Send({&segment, 1}), 1u);
+    fabric->Run(fabric->now() + Duration::Nanos(100));
+  }
+  WindowHost sender(*fabric, 0, {1}, 1000, 1000), receiver(*fabric, 1, {0}, 0, 1);
+  fabric->Run(Time::Never());
+  EXPECT_EQ(receiver.received(), 1000u);
+  EXPECT_GT(fabric->counters().fault_reorders, 300u);
+}
+
+TEST(FabricTest, CorruptionTurnsOneBitOrDrops) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kCorrupt, .probability = 1, .target = "host:1/nic:0"}};
+  const std::vector<uint8_t> header(10), payload(100);
+  const TxSegment segment = Segment(header, 1, &payload);
+  for (bool deliver : {false, true}) {
+    config.deliver_corrupted = deliver;
+    auto fabric = Build(config);
+    fabric->lane(0).Send({&segment, 1});
+    fabric->Run(Time::Never());
+    RxSegment in[2];
+    ASSERT_EQ(fabric->lane(1).Receive(in, fabric->now()), deliver ? 1u : 0u);
+    EXPECT_EQ(fabric->counters().fault_corruptions, 1u);
+    EXPECT_EQ(fabric->counters().fault_losses, deliver ? 0u : 1u);
+    int bits = 0;
+    for (uint32_t i = 0; deliver && i < in[0].data_bytes; ++i) bits += std::popcount(in[0].data[i]);
+    EXPECT_EQ(bits, deliver ? 1 : 0);
+  }
+}
+
+TEST(FabricTest, LinkDownLosesEverythingUntilItIsUpAgain) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kNicDown, .at = 100'000'000, .until = 200'000'000, .target = "host:0/nic:0"}};
+  auto fabric = Build(config);
+  const std::vector<uint8_t> header(10);
+  const TxSegment segment = Segment(header, 1);
+  uint64_t arrived[3];
+  for (int i = 0; i < 3; ++i) {
+    fabric->lane(0).Send({&segment, 1});
+    EXPECT_EQ(fabric->lane(0).status().up, i != 1);
+    EXPECT_EQ(fabric->lane(0).status().change_count, static_cast<uint32_t>(i));
+    fabric->Run(Time::FromNanos(110'000 + 100'000 * i));
+    RxSegment in[2];
+    arrived[i] = fabric->lane(1).Receive(in, fabric->now());
+  }
+  EXPECT_THAT(arrived, testing::ElementsAre(1, 0, 1));
+  EXPECT_EQ(fabric->counters().fault_losses, 1u);
+}
+
+TEST(FabricTest, SlowLinkTakesLonger) {
+  FabricConfig config = SmallSwitch(2);
+  config.faults = {Fault{.kind = FaultKind::kLinkSlow, .fraction = 0.25, .target = "host:1/nic:0"}};
+  auto fabric = Build(config);
+  WindowHost sender(*fabric, 0, {1}, 40, 40), receiver(*fabric, 1, {0}, 0, 1);
+  fabric->Run(Time::Never());
+  EXPECT_EQ(receiver.last_received().nanos(), (332'800 + 2'000'000 + 40 * 4 * 332'800 + 999) / 1000);
+}
+
+TEST(FabricTest, SameSeedSameRun) {
+  uint64_t first_hops = 0, first_marks = 0;
+  int64_t first_end = 0;
+  for (int i = 0; i < 2; ++i) {
+    FabricConfig config;
+    config.topology.kind = TopologyKind::kFatTree;
+    config.topology.hosts = 32;
+    config.seed = 42;
+    config.faults = {Fault{.kind = FaultKind::kLoss, .probability = 0.01}};
+    auto fabric = Build(config);
+    std::vector<std::unique_ptr<WindowHost>> hosts;
+    for (uint32_t h = 0; h < 32; ++h) {
+      hosts.push_back(std::make_unique<WindowHost>(*fabric, h, std::vector<uint32_t>{(h + 16) % 32, (h + 5) % 32}, 200, 80));
+    }
+    fabric->Run(Time::Never());
+    if (i == 0) {
+      first_hops = fabric->counters().packet_hops;
+      first_marks = fabric->counters().ecn_marks;
+      first_end = fabric->now_picos();
+      continue;
+    }
+    EXPECT_EQ(fabric->counters().packet_hops, first_hops);
+    EXPECT_EQ(fabric->counters().ecn_marks, first_marks);
+    EXPECT_EQ(fabric->now_picos(), first_end);
+  }
+}
+
+TEST(FabricTest, SeriesCoversTheRunWithinItsBound) {
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  auto fabric = Blast(SmallSwitch(2), 10'000, hosts);  // 3.3 ms: more than 512 samples of 1 us
+  const Series& series = fabric->series();
+  EXPECT_LE(series.size(), Series::kMaxPoints);
+  EXPECT_EQ(series.interval(), 8'000'000);
+  const uint32_t port = 2;  // the switch's port to host 0; 0 and 1 are the NICs
+  ASSERT_TRUE(fabric->IsLastHop(port));
+  uint64_t delivered = 0, sent = 0;
+  for (size_t point = 0; point < series.size(); ++point) {
+    delivered += series.delivered_payload_bytes(point);
+    sent += series.sent_bytes(point, port);
+    EXPECT_LE(series.queue_peak_bytes(point, port), 2u * 4160);
+  }
+  EXPECT_EQ(delivered, fabric->counters().delivered_payload_bytes);
+  EXPECT_EQ(sent, 10'000u * 4160);
+  EXPECT_EQ(fabric->SentBytes(port), sent);
+}
+
+TEST(FabricTest, RefusesBadNumbers) {
+  FabricConfig config = SmallSwitch();
+  config.queue_bytes = 100;
+  EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.queue_bytes"));
+  config = SmallSwitch();
+  config.ecn_max_bytes = 10;
+  EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.ecn_max_bytes"));
+  config = SmallSwitch();
+  config.mtu_bytes = 0;
+  EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.mtu_bytes"));
+}
+
+}  // namespace
+}  // namespace paceline::sim

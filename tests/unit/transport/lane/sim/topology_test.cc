@@ -1,0 +1,168 @@
+#include "transport/lane/sim/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace paceline::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+TopologyConfig FatTree(double oversubscription) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kFatTree;
+  config.hosts = 128;
+  config.oversubscription = {oversubscription};
+  return config;
+}
+
+size_t CountTier(const Topology& topology, Tier tier) {
+  return static_cast<size_t>(std::count_if(topology.switches().begin(), topology.switches().end(),
+                                           [&](const SwitchInfo& s) { return s.tier == tier; }));
+}
+
+void ExpectEveryPairConnected(const Topology& topology) {
+  for (uint32_t a = 0; a < topology.nics(); ++a) {
+    for (uint32_t b = 0; b < topology.nics(); ++b) {
+      if (a == b) continue;
+      const auto path = topology.Path(a, b, Topology::RouteHash(a, b, 5, 1));
+      ASSERT_LE(path.size(), 6u);
+      ASSERT_EQ(topology.links()[path.back()].to, b);
+    }
+  }
+  for (uint32_t port = 0; port < topology.links().size(); ++port) {
+    const LinkInfo& link = topology.links()[port];
+    EXPECT_EQ(topology.links()[link.reverse].reverse, port);
+    EXPECT_EQ(topology.links()[link.reverse].from, link.to);
+  }
+}
+
+TEST(TopologyTest, FatTreeOfTheFacts) {
+  for (const auto& [ratio, cores] : {std::pair{1.0, 16u}, std::pair{4.0, 4u}}) {
+    const auto topology = Topology::Create(FatTree(ratio));
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    EXPECT_EQ(CountTier(*topology, Tier::kTor), 32u);
+    EXPECT_EQ(CountTier(*topology, Tier::kAgg), 32u);
+    EXPECT_EQ(CountTier(*topology, Tier::kCore), cores);
+    for (const SwitchInfo& s : topology->switches()) {
+      const uint32_t agg_ups = ratio == 1 ? 4 : 1;
+      EXPECT_EQ(s.up_ports, s.tier == Tier::kTor ? 4 : s.tier == Tier::kAgg ? agg_ups : 0);
+      EXPECT_EQ(s.down_ports, s.tier == Tier::kCore ? 8u : 4u);
+    }
+    ExpectEveryPairConnected(*topology);
+  }
+}
+
+TEST(TopologyTest, BaseRttAcrossPodsIs14Point03Microseconds) {
+  const auto topology = Topology::Create(FatTree(1));
+  ASSERT_TRUE(topology.ok());
+  EXPECT_EQ(topology->LongestBaseRtt(4160, 64), 6 * (332'800 + 1'000'000) + 6 * (5'120 + 1'000'000));
+  EXPECT_NEAR(PicosToMicros(topology->LongestBaseRtt(4160, 64)), 14.03, 0.005);
+  EXPECT_EQ(topology->BaseRtt(0, 1, 4160, 64), 2 * (332'800 + 1'000'000) + 2 * (5'120 + 1'000'000));
+}
+
+TEST(TopologyTest, DelaysOfSwitchesAndNicsAddUp) {
+  TopologyConfig config;
+  config.hosts = 4;
+  config.link_delay_ns = 500;
+  config.switch_delay_ns = 300;
+  config.nic_delay_ns = 200;
+  const auto topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok());
+  // Each way: two serialisations, two links, one switch, two NICs.
+  EXPECT_EQ(topology->BaseRtt(0, 1, 1000, 1000), 2 * (2 * 80'000 + 2 * 500'000 + 300'000 + 2 * 200'000));
+}
+
+TEST(TopologyTest, OtherShapesConnectEveryPair) {
+  TopologyConfig config;
+  config.hosts = 24;
+  for (TopologyKind kind : {TopologyKind::kSingleSwitch, TopologyKind::kDumbbell, TopologyKind::kLeafSpine}) {
+    config.kind = kind;
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    ExpectEveryPairConnected(*topology);
+  }
+  config.kind = TopologyKind::kFatTree;
+  config.hosts = 36;
+  config.pod_size = 12;
+  config.tor_radix = 6;
+  config.oversubscription = {2, 1};
+  const auto topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(CountTier(*topology, Tier::kTor), 6u);
+  EXPECT_EQ(CountTier(*topology, Tier::kAgg), 9u);   // 3 uplinks a ToR
+  EXPECT_EQ(CountTier(*topology, Tier::kCore), 6u);  // 3 groups of 2
+  ExpectEveryPairConnected(*topology);
+}
+
+TEST(TopologyTest, DumbbellBottleneck) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kDumbbell;
+  config.hosts = 8;
+  auto topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok());
+  const uint32_t between = topology->Path(0, 7, 0)[1];
+  EXPECT_EQ(topology->links()[between].bits_per_second, 100'000'000'000u);
+  config.oversubscription = {2};
+  topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok());
+  EXPECT_EQ(topology->links()[between].bits_per_second, 200'000'000'000u);
+}
+
+TEST(TopologyTest, EntropiesSpreadEvenlyAndStably) {
+  const auto topology = Topology::Create(FatTree(1));
+  ASSERT_TRUE(topology.ok());
+  std::map<uint32_t, int> uses;  // by core switch, over many pairs
+  for (uint32_t pair = 0; pair < 64; ++pair) {
+    const uint32_t a = pair, b = 127 - pair % 48;
+    std::map<uint32_t, int> of_pair;
+    for (uint32_t entropy = 0; entropy < 256; ++entropy) {
+      const uint32_t hash = Topology::RouteHash(a, b, entropy, 99);
+      EXPECT_EQ(hash, Topology::RouteHash(a, b, entropy, 99));
+      const auto path = topology->Path(a, b, hash);
+      ASSERT_EQ(path.size(), 6u);
+      ++of_pair[path[2]];
+      ++uses[topology->links()[path[2]].to];
+    }
+    EXPECT_EQ(of_pair.size(), 16u) << "pair " << a << "->" << b;
+    for (const auto& [port, count] : of_pair) {
+      EXPECT_GE(count, 3);  // 16 expected; five sigma below
+      EXPECT_LE(count, 36);
+    }
+  }
+  ASSERT_EQ(uses.size(), 16u);
+  for (const auto& [core, count] : uses) EXPECT_NEAR(count, 64 * 16, 5 * 31);
+}
+
+TEST(TopologyTest, RefusesTheImpossibleNamingTheKey) {
+  TopologyConfig config = FatTree(1);
+  config.hosts = 100;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.pod_size = 16"));
+  config = FatTree(3);
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.oversubscription"));
+  config = FatTree(1);
+  config.tor_radix = 5;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.tor_radix"));
+  config = FatTree(1);
+  config.tiers = 4;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.tiers"));
+  config = FatTree(1);
+  config.oversubscription = {1, 1, 1};
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("a list of 2"));
+  config = FatTree(1);
+  config.nics_per_host = 8;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("planned"));
+  config = TopologyConfig{};
+  config.hosts = 1;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.hosts"));
+  config.kind = TopologyKind::kDumbbell;
+  config.hosts = 7;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("even"));
+}
+
+}  // namespace
+}  // namespace paceline::sim

@@ -1,0 +1,333 @@
+// How runs of segments become messages, and what happens when the kernel refuses them; the kernel is a stand-in here.
+#include "transport/lane/udp/udp_sender.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <cerrno>
+#include <deque>
+#include <string>
+
+namespace paceline {
+namespace {
+
+struct SentMessage {
+  int socket = 0;
+  std::string bytes;
+  uint16_t port = 0;
+  uint16_t segment_bytes = 0;  // UDP_SEGMENT; 0: none
+  bool unmarked = false;       // a note that takes the ECN mark away
+};
+
+// What the kernel does with the next messages: an errno each, 0 for success; success when the list is empty.
+struct FakeKernel {
+  std::deque<int> answers;
+  std::vector<SentMessage> sent;
+  std::vector<unsigned> calls;  // messages offered in each call
+  bool refuse_gso = false;
+};
+FakeKernel* kernel = nullptr;
+
+SentMessage Read(int socket, const msghdr& header) {
+  SentMessage message;
+  message.socket = socket;
+  message.port = ntohs(static_cast<const sockaddr_in*>(header.msg_name)->sin_port);
+  for (size_t i = 0; i < header.msg_iovlen; ++i) {
+    message.bytes.append(static_cast<const char*>(header.msg_iov[i].iov_base), header.msg_iov[i].iov_len);
+  }
+  for (cmsghdr* entry = CMSG_FIRSTHDR(&header); entry != nullptr;
+       entry = CMSG_NXTHDR(const_cast<msghdr*>(&header), entry)) {
+    if (entry->cmsg_level == IPPROTO_UDP && entry->cmsg_type == UDP_SEGMENT) {
+      std::memcpy(&message.segment_bytes, CMSG_DATA(entry), 2);
+    } else if (entry->cmsg_level == IPPROTO_IP && entry->cmsg_type == IP_TOS) {
+      int tos = -1;
+      std::memcpy(&tos, CMSG_DATA(entry), sizeof(tos));
+      message.unmarked = tos == 0;
+    } else {
+      ADD_FAILURE() << "unknown note to the kernel: " << entry->cmsg_level << "/" << entry->cmsg_type;
+    }
+  }
+  return message;
+}
+
+int FakeSend(int socket, mmsghdr* messages, unsigned count, int) {
+  kernel->calls.push_back(count);
+  for (unsigned i = 0; i < count; ++i) {
+    const SentMessage message = Read(socket, messages[i].msg_hdr);
+    int answer = 0;
+    if (!kernel->answers.empty()) {
+      answer = kernel->answers.front();
+      if (answer == 0 || i == 0) kernel->answers.pop_front();  // an error in the middle shows at the next call
+    }
+    if (kernel->refuse_gso && message.segment_bytes > 0) answer = EIO;
+    if (answer != 0) {
+      errno = answer;
+      return i > 0 ? static_cast<int>(i) : -1;
+    }
+    kernel->sent.push_back(message);
+  }
+  return static_cast<int>(count);
+}
+
+class UdpSenderTest : public ::testing::Test {
+ protected:
+  UdpSenderTest() : peers_(Own()) {
+    kernel = &kernel_;
+    a_ = peers_.Open(ParseLaneAddress("192.0.2.2:1001").value());
+    b_ = peers_.Open(ParseLaneAddress("192.0.2.2:1002").value());
+    for (size_t i = 0; i < data_.size(); ++i) data_[i] = static_cast<uint8_t>(i * 7 + i / 256);
+  }
+  ~UdpSenderTest() override { kernel = nullptr; }
+
+  static SocketAddress Own() {
+    SocketAddress own;
+    ToSocketAddress(ParseLaneAddress("192.0.2.1:1").value(), own);
+    return own;
+  }
+
+  UdpSender Make(bool gso = true, bool ecn = true, std::vector<int> sockets = {10, 11, 12}) {
+    return UdpSender({std::move(sockets), false, gso, ecn, 1472, &FakeSend});
+  }
+
+  // Adds a segment of `bytes` in all, 32 of them header, with contents of its own.
+  void Add(uint32_t peer, uint16_t entropy, uint32_t bytes, bool ecn = true) {
+    TxSegment segment;
+    segment.peer = peer;
+    segment.entropy = entropy;
+    segment.ecn_capable = ecn;
+    segment.header_bytes = static_cast<uint16_t>(std::min(bytes, 32u));
+    segment.header = &data_[segments_.size() * 3 % 1000];
+    segment.payload_bytes = bytes - segment.header_bytes;
+    segment.payload = segment.payload_bytes > 0 ? &data_[2000 + segments_.size() * 11 % 5000] : nullptr;
+    segments_.push_back(segment);
+  }
+  void AddRun(size_t count, uint32_t peer, uint16_t entropy, uint32_t bytes, bool ecn = true) {
+    for (size_t i = 0; i < count; ++i) Add(peer, entropy, bytes, ecn);
+  }
+
+  std::string BytesOf(size_t from, size_t count) const {
+    std::string bytes;
+    for (size_t i = from; i < from + count; ++i) {
+      bytes.append(reinterpret_cast<const char*>(segments_[i].header), segments_[i].header_bytes);
+      bytes.append(reinterpret_cast<const char*>(segments_[i].payload), segments_[i].payload_bytes);
+    }
+    return bytes;
+  }
+
+  FakeKernel kernel_;
+  UdpPeers peers_;
+  uint32_t a_ = 0, b_ = 0;
+  std::vector<TxSegment> segments_;
+  LaneCounters counters_;
+  std::array<uint8_t, 10'000> data_{};
+};
+
+TEST_F(UdpSenderTest, ARunWithAShorterLastIsOneMessage) {
+  auto sender = Make();
+  AddRun(5, a_, 0, 1400);
+  Add(a_, 0, 77);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 6u);
+  ASSERT_EQ(kernel_.sent.size(), 1u);
+  EXPECT_EQ(kernel_.sent[0].segment_bytes, 1400);
+  EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(0, 6));
+  EXPECT_EQ(kernel_.sent[0].port, 1001);
+  EXPECT_EQ(kernel_.sent[0].socket, 10);
+  EXPECT_FALSE(kernel_.sent[0].unmarked);
+  EXPECT_EQ(counters_.tx_packets, 6u);
+  EXPECT_EQ(counters_.tx_bytes, 5u * 1400 + 77);
+  EXPECT_EQ(counters_.tx_calls, 1u);
+  EXPECT_EQ(counters_.tx_drops, 0u);
+}
+
+TEST_F(UdpSenderTest, ALongerOneOrAShorterInTheMiddleEndsTheMessage) {
+  auto sender = Make();
+  AddRun(2, a_, 0, 500);
+  Add(a_, 0, 100);  // last of the first message
+  AddRun(2, a_, 0, 500);
+  Add(a_, 0, 900);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 6u);
+  ASSERT_EQ(kernel_.sent.size(), 3u);
+  EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(0, 3));
+  EXPECT_EQ(kernel_.sent[1].bytes, BytesOf(3, 2));
+  EXPECT_EQ(kernel_.sent[2].bytes, BytesOf(5, 1));
+  EXPECT_EQ(kernel_.sent[2].segment_bytes, 0) << "one segment needs no note";
+  EXPECT_EQ(kernel_.calls, std::vector<unsigned>{3}) << "all in one system call";
+}
+
+TEST_F(UdpSenderTest, PeerEntropyAndEcnPartMessages) {
+  auto sender = Make();
+  AddRun(2, a_, 0, 200);
+  AddRun(2, b_, 0, 200);
+  AddRun(2, b_, 3, 200);  // the same socket as entropy 0 (three sockets), but another path
+  AddRun(2, b_, 3, 200, /*ecn=*/false);
+  AddRun(2, b_, 1, 200);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 10u);
+  ASSERT_EQ(kernel_.sent.size(), 5u);
+  EXPECT_EQ(kernel_.sent[0].port, 1001);
+  EXPECT_EQ(kernel_.sent[1].port, 1002);
+  EXPECT_EQ(kernel_.sent[2].socket, 10);
+  EXPECT_TRUE(kernel_.sent[3].unmarked);
+  EXPECT_EQ(kernel_.sent[3].segment_bytes, 200);
+  EXPECT_EQ(kernel_.sent[4].socket, 11);
+  EXPECT_EQ(kernel_.calls, (std::vector<unsigned>{4, 1})) << "a call per socket";
+}
+
+TEST_F(UdpSenderTest, WithoutEcnNothingIsNoted) {
+  auto sender = Make(true, /*ecn=*/false);
+  Add(a_, 0, 200, false);
+  Add(a_, 1, 200, true);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 2u);
+  EXPECT_FALSE(kernel_.sent[0].unmarked);
+  EXPECT_FALSE(kernel_.sent[1].unmarked);
+}
+
+TEST_F(UdpSenderTest, LimitsOfTheKernel) {
+  auto sender = Make();
+  AddRun(130, a_, 0, 64);    // 64 segments a message
+  AddRun(100, b_, 0, 1472);  // 44 of them fit into 65,507 bytes
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 230u);
+  std::vector<size_t> sizes;
+  for (const SentMessage& message : kernel_.sent) {
+    EXPECT_LE(message.bytes.size(), 65'507u);
+    sizes.push_back(message.bytes.size() / (message.port == 1001 ? 64 : 1472));
+  }
+  EXPECT_EQ(sizes, (std::vector<size_t>{64, 64, 2, 44, 44, 12}));
+  EXPECT_EQ(counters_.tx_packets, 230u);
+}
+
+TEST_F(UdpSenderTest, ManyRunsTakeSeveralCalls) {
+  auto sender = Make();
+  for (int run = 0; run < 40; ++run) AddRun(44, run % 2 == 0 ? a_ : b_, 0, 1472);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 40u * 44);
+  EXPECT_EQ(kernel_.sent.size(), 40u);
+  std::string all;
+  for (const SentMessage& message : kernel_.sent) all += message.bytes;
+  EXPECT_EQ(all, BytesOf(0, segments_.size())) << "in order, nothing missing";
+}
+
+TEST_F(UdpSenderTest, WithoutGsoEachSegmentIsAMessage) {
+  auto sender = Make(/*gso=*/false);
+  AddRun(70, a_, 0, 300);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 70u);
+  EXPECT_EQ(kernel_.sent.size(), 70u);
+  for (const SentMessage& message : kernel_.sent) EXPECT_EQ(message.segment_bytes, 0);
+  EXPECT_EQ(kernel_.calls, (std::vector<unsigned>{32, 32, 6}));
+}
+
+TEST_F(UdpSenderTest, RefusedGsoFallsBackOnceAndLosesNothing) {
+  auto sender = Make();
+  kernel_.refuse_gso = true;
+  AddRun(10, a_, 0, 300, /*ecn=*/false);
+  AddRun(10, b_, 0, 300);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 20u);
+  EXPECT_FALSE(sender.gso());
+  ASSERT_EQ(kernel_.sent.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(kernel_.sent[i].bytes, BytesOf(i, 1));
+    EXPECT_EQ(kernel_.sent[i].unmarked, i < 10);
+  }
+  EXPECT_EQ(counters_.tx_drops, 0u);
+  EXPECT_EQ(counters_.tx_packets, 20u);
+
+  kernel_.calls.clear();
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 20u);
+  EXPECT_EQ(kernel_.calls, std::vector<unsigned>{20}) << "not asked again";
+}
+
+TEST_F(UdpSenderTest, AnErrorThatOnlyLooksLikeRefusedGsoKeepsIt) {
+  auto sender = Make();
+  kernel_.answers = {EINVAL, EMSGSIZE};  // the message, then its first segment alone
+  AddRun(10, a_, 0, 300);
+  AddRun(10, b_, 0, 300);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 20u);
+  EXPECT_TRUE(sender.gso());
+  EXPECT_EQ(counters_.tx_drops, 10u);
+  ASSERT_EQ(kernel_.sent.size(), 1u);
+  EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(10, 10));
+}
+
+TEST_F(UdpSenderTest, FullWhileProbingTakesNothing) {
+  auto sender = Make();
+  kernel_.answers = {EIO, EAGAIN};
+  AddRun(10, a_, 0, 300);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 0u);
+  EXPECT_EQ(sender.blocked_socket(), 10);
+  EXPECT_TRUE(sender.gso());
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 10u);
+  EXPECT_EQ(sender.blocked_socket(), -1);
+  EXPECT_EQ(kernel_.sent.size(), 1u);
+}
+
+TEST_F(UdpSenderTest, FullStopsAndTellsHowFarItCame) {
+  auto sender = Make();
+  for (const int full : {EAGAIN, ENOBUFS}) {
+    segments_.clear();
+    counters_ = {};
+    AddRun(3, a_, 0, 300);
+    AddRun(3, b_, 0, 300);
+    AddRun(3, a_, 1, 300);
+    kernel_.answers = {0, full};
+    EXPECT_EQ(sender.Send(segments_, peers_, counters_), 3u);
+    EXPECT_EQ(sender.blocked_socket(), 10);
+    EXPECT_EQ(counters_.tx_packets, 3u);
+    EXPECT_EQ(counters_.tx_drops, 0u);
+    EXPECT_EQ(sender.Send(std::span(segments_).subspan(3), peers_, counters_), 6u);
+    EXPECT_EQ(sender.blocked_socket(), -1);
+  }
+}
+
+TEST_F(UdpSenderTest, OtherErrorsDropOneMessageAndGoOn) {
+  for (const int error : {EMSGSIZE, ENETUNREACH, EHOSTUNREACH, ECONNREFUSED, EPERM, ENETDOWN}) {
+    auto sender = Make();
+    segments_.clear();
+    counters_ = {};
+    kernel_.sent.clear();
+    AddRun(3, a_, 0, 300);
+    AddRun(2, b_, 0, 300);
+    kernel_.answers = {error};
+    EXPECT_EQ(sender.Send(segments_, peers_, counters_), 5u);
+    EXPECT_EQ(counters_.tx_drops, 3u) << error;
+    EXPECT_EQ(counters_.tx_packets, 2u);
+    ASSERT_EQ(kernel_.sent.size(), 1u);
+    EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(3, 2));
+    EXPECT_TRUE(sender.gso());
+  }
+}
+
+TEST_F(UdpSenderTest, WhatCannotBeSentIsDroppedAndCounted) {
+  auto sender = Make();
+  Add(a_, 0, 100);
+  Add(a_, 0, 1473);  // larger than a packet
+  Add(UdpPeers::kNowhere, 0, 100);
+  Add(a_, 0, 100);
+  segments_.back().kind = SegmentKind::kWrite;
+  Add(a_, 0, 100);
+  segments_.back().payload = nullptr;  // phantom
+  Add(a_, 0, 100);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 6u);
+  EXPECT_EQ(counters_.tx_drops, 4u);
+  EXPECT_EQ(counters_.tx_packets, 2u);
+}
+
+TEST_F(UdpSenderTest, InterruptedIsTriedAgain) {
+  auto sender = Make();
+  kernel_.answers = {EINTR};
+  AddRun(2, a_, 0, 300);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 2u);
+  EXPECT_EQ(counters_.tx_drops, 0u);
+}
+
+TEST_F(UdpSenderTest, HeadersOnlyAndEmptyPackets) {
+  auto sender = Make();
+  Add(a_, 0, 32);
+  Add(a_, 0, 32);
+  Add(a_, 0, 0);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 3u);
+  ASSERT_EQ(kernel_.sent.size(), 2u);
+  EXPECT_EQ(kernel_.sent[0].segment_bytes, 32);
+  EXPECT_EQ(kernel_.sent[1].bytes.size(), 0u);
+}
+
+}  // namespace
+}  // namespace paceline

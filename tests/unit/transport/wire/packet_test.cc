@@ -1,0 +1,179 @@
+#include "transport/wire/packet.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "transport/base/limits.h"
+#include "transport/base/random.h"
+
+namespace paceline::wire {
+namespace {
+
+// A header of this kind with a different value in each field that the kind carries.
+DataHeader SomeHeader(MessageKind kind, bool immediate) {
+  DataHeader header;
+  header.flags = static_cast<uint8_t>(kAckNow | kRetransmission | (immediate ? kHasImmediate : 0));
+  header.connection = 0x01020304;
+  header.payload_crc = 0x11121314;
+  header.psn = 0xfffffffe;
+  header.message = 0x21222324;
+  header.timestamp = 0x31323334;
+  header.floor_distance = 0x4142;
+  header.cap = 0x5152;
+  header.offset = 0x616263646566;
+  header.kind = kind;
+  header.length = 0xfffffffffff0;
+  header.entropy = 0x7172;
+  header.backlog = 0x81828384;
+  header.tx_total = 0x91929394;
+  header.lost_total = 0xa1a2a3a4;
+  header.match_sequence = 0xb1b2b3b4;
+  const bool remote = kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
+                      kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap;
+  if (kind == MessageKind::kSend) header.tag = 0xc1c2c3c4c5c6c7c8;
+  if (remote) header.remote_key = 0xd1d2d3d4d5d6d7d8, header.remote_offset = 0xe1e2e3e4e5e6e7e8;
+  if (kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap) header.operand = 77, header.compare = 88;
+  if (kind >= MessageKind::kAtomicResponse && kind <= MessageKind::kFailure) header.value = 99;
+  if (kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure) {
+    header.request = 66;
+  }
+  if (immediate) header.immediate = 0xf1f2f3f4f5f6f7f8;
+  return header;
+}
+
+void ExpectSame(const DataHeader& a, const DataHeader& b) {
+  EXPECT_EQ(a.flags, b.flags);
+  EXPECT_EQ(a.connection, b.connection);
+  EXPECT_EQ(a.payload_crc, b.payload_crc);
+  EXPECT_EQ(a.psn, b.psn);
+  EXPECT_EQ(a.message, b.message);
+  EXPECT_EQ(a.timestamp, b.timestamp);
+  EXPECT_EQ(a.floor_distance, b.floor_distance);
+  EXPECT_EQ(a.cap, b.cap);
+  EXPECT_EQ(a.offset, b.offset);
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.length, b.length);
+  EXPECT_EQ(a.entropy, b.entropy);
+  EXPECT_EQ(a.backlog, b.backlog);
+  EXPECT_EQ(a.tx_total, b.tx_total);
+  EXPECT_EQ(a.lost_total, b.lost_total);
+  EXPECT_EQ(a.match_sequence, b.match_sequence);
+  EXPECT_EQ(a.tag, b.tag);
+  EXPECT_EQ(a.remote_key, b.remote_key);
+  EXPECT_EQ(a.remote_offset, b.remote_offset);
+  EXPECT_EQ(a.immediate, b.immediate);
+  EXPECT_EQ(a.operand, b.operand);
+  EXPECT_EQ(a.compare, b.compare);
+  EXPECT_EQ(a.request, b.request);
+  EXPECT_EQ(a.value, b.value);
+}
+
+std::vector<uint8_t> Encoded(const DataHeader& header) {
+  std::vector<uint8_t> buffer(limits::kMaxDataHeaderBytes);
+  buffer.resize(EncodeData(header, buffer));
+  return buffer;
+}
+
+TEST(PacketTest, EveryKindOfDataHeaderComesBackAsItWasWritten) {
+  for (uint8_t kind = 0; kind <= kLastMessageKind; ++kind) {
+    for (const bool immediate : {false, true}) {
+      const DataHeader header = SomeHeader(static_cast<MessageKind>(kind), immediate);
+      const std::vector<uint8_t> bytes = Encoded(header);
+      ASSERT_GE(bytes.size(), 64u);
+      ASSERT_LE(bytes.size(), limits::kMaxDataHeaderBytes);
+      bool bad_checksum = true;
+      const auto common = ParseCommon(bytes, &bad_checksum);
+      ASSERT_TRUE(common);
+      EXPECT_FALSE(bad_checksum);
+      EXPECT_EQ(common->version, kVersion);
+      EXPECT_EQ(common->type, PacketType::kData);
+      EXPECT_EQ(common->header_bytes, bytes.size());
+      const auto parsed = ParseData(*common, bytes);
+      ASSERT_TRUE(parsed) << int{kind};
+      ExpectSame(*parsed, header);
+    }
+  }
+}
+
+TEST(PacketTest, PayloadBehindTheHeaderChangesNothing) {
+  const DataHeader header = SomeHeader(MessageKind::kSend, true);
+  std::vector<uint8_t> bytes = Encoded(header);
+  bytes.insert(bytes.end(), 4096, 0x5a);
+  bool bad_checksum = false;
+  const auto common = ParseCommon(bytes, &bad_checksum);
+  ASSERT_TRUE(common);
+  const auto parsed = ParseData(*common, bytes);
+  ASSERT_TRUE(parsed);
+  ExpectSame(*parsed, header);
+}
+
+TEST(PacketTest, AnyTurnedBitOfTheHeaderIsSeen) {
+  const std::vector<uint8_t> good = Encoded(SomeHeader(MessageKind::kCompareSwap, true));
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::vector<uint8_t> bytes = good;
+    bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
+    bool bad_checksum = false;
+    EXPECT_FALSE(ParseCommon(bytes, &bad_checksum)) << bit;
+  }
+}
+
+TEST(PacketTest, TruncationIsRefused) {
+  const std::vector<uint8_t> good = Encoded(SomeHeader(MessageKind::kWrite, false));
+  for (size_t bytes = 0; bytes < good.size(); ++bytes) {
+    const std::vector<uint8_t> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes));
+    bool bad_checksum = false;
+    EXPECT_FALSE(ParseCommon(cut, &bad_checksum)) << bytes;
+    EXPECT_FALSE(bad_checksum);
+  }
+}
+
+// Headers whose checksum is right but whose contents are not: too short for their kind, too long, of no kind.
+TEST(PacketTest, WellSignedNonsenseIsRefused) {
+  const std::vector<uint8_t> good = Encoded(SomeHeader(MessageKind::kFetchAdd, false));
+  auto parses = [](std::vector<uint8_t> bytes) {
+    FinishPacket(bytes, PacketType::kData, 0, 1);
+    bool bad_checksum = false;
+    const auto common = ParseCommon(bytes, &bad_checksum);
+    EXPECT_TRUE(common);
+    return common && ParseData(*common, bytes).has_value();
+  };
+  EXPECT_TRUE(parses(good));
+  for (size_t bytes = kCommonBytes; bytes < good.size(); ++bytes) {
+    EXPECT_FALSE(parses(std::vector<uint8_t>(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes))));
+  }
+  std::vector<uint8_t> longer = good;
+  longer.push_back(0);
+  EXPECT_FALSE(parses(longer));
+  std::vector<uint8_t> kind = good;
+  for (unsigned value = kLastMessageKind + 1u; value < 256; ++value) {
+    kind[38] = static_cast<uint8_t>(value);
+    EXPECT_FALSE(parses(kind));
+  }
+}
+
+TEST(PacketTest, AForeignVersionIsTold) {
+  std::vector<uint8_t> bytes(kCommonBytes + 4);
+  FinishPacket(bytes, PacketType::kInit, 0, 0);
+  bytes[0] = static_cast<uint8_t>((kVersion + 1) << 4 | (bytes[0] & 0x0f));
+  bool bad_checksum = false;
+  EXPECT_FALSE(ParseCommon(bytes, &bad_checksum));
+  EXPECT_TRUE(bad_checksum);
+}
+
+TEST(PacketTest, SurvivesRandomBytes) {
+  Random random(2);
+  for (int i = 0; i < 100'000; ++i) {
+    std::vector<uint8_t> bytes(random.Below(200));
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Next());
+    if (bytes.size() >= kCommonBytes && random.Chance(0.9)) {
+      const PacketType type = static_cast<PacketType>(random.Below(16));
+      FinishPacket(bytes, type, static_cast<uint8_t>(random.Next()), static_cast<uint32_t>(random.Next()));
+    }
+    bool bad_checksum = false;
+    if (const auto common = ParseCommon(bytes, &bad_checksum)) ParseData(*common, bytes);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::wire

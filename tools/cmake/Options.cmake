@@ -1,0 +1,58 @@
+# Language level, warnings, optimisation, sanitizers, and where things are put.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+option(PACELINE_BUILD_TESTS "Build tests and benchmarks" ON)
+option(PACELINE_FUZZ "Build fuzz targets with libFuzzer (needs clang)" OFF)
+option(PACELINE_WERROR "Treat warnings as errors" ON)
+option(PACELINE_CCACHE "Use ccache when it is installed" OFF)
+set(PACELINE_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
+set(PACELINE_FUZZ_SECONDS 20 CACHE STRING "How long the ctest of one fuzzer runs, with PACELINE_FUZZ")
+set(PACELINE_TEST_FOLDERS "" CACHE STRING "Regular expression: build only the tests in folders that match it")
+
+# Release: optimised, with function names and line numbers for backtraces and profiles, and no instruction that some
+# x86-64 or arm64 machine lacks. Sanitize: fast enough to run every test, with readable traces; assertions stay on.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+endif()
+foreach(language C CXX)
+  set(CMAKE_${language}_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+  set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g")
+  set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1")
+endforeach()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+# One result on every machine: no fused multiply-add where the source has a product and a sum.
+add_compile_options(-ffp-contract=off)
+if(PACELINE_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(PACELINE_SANITIZE)
+  add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PACELINE_SANITIZE})
+endif()
+if(PACELINE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "PACELINE_FUZZ needs clang: use the preset 'fuzz', or -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  # Coverage feedback in every library; the fuzz programs alone link libFuzzer's main().
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
+
+if(PACELINE_CCACHE)
+  find_program(PACELINE_CCACHE_PROGRAM ccache)
+  if(PACELINE_CCACHE_PROGRAM)
+    set(CMAKE_C_COMPILER_LAUNCHER ${PACELINE_CCACHE_PROGRAM})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PACELINE_CCACHE_PROGRAM})
+  endif()
+endif()

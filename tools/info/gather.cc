@@ -1,0 +1,172 @@
+#include "tools/info/gather.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cc/registry.h"
+#include "paceline/counters.h"
+#include "transport/engine/lane_factory.h"
+#include "transport/lane/udp/udp_interfaces.h"
+
+namespace paceline::tools {
+namespace {
+
+std::string FolderOfThisProgram() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(".") : path.parent_path().string();
+}
+
+nlohmann::json ValueJson(const ParameterValue& value) {
+  return std::visit([](const auto& content) { return nlohmann::json(content); }, value);
+}
+
+std::string AddressText(const SocketAddress& address) {
+  std::string text = FormatLaneAddress(FromSocketAddress(address, false));
+  const size_t colon = text.rfind(':');
+  return colon == std::string::npos ? text : text.substr(0, colon);
+}
+
+}  // namespace
+
+nlohmann::json GatherLanes() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LaneKindInfo& kind : ListLaneKinds()) {
+    nlohmann::json lane = {{"name", kind.name}, {"usable", kind.usable}, {"summary", kind.summary}};
+    if (!kind.usable) lane["reason"] = kind.reason;
+    list.push_back(lane);
+  }
+  return list;
+}
+
+nlohmann::json GatherInterfaces() {
+  nlohmann::json list = nlohmann::json::array();
+  const auto interfaces = ListUdpInterfaces();
+  if (!interfaces.ok()) return list;
+  for (const UdpInterface& interface : *interfaces) {
+    nlohmann::json addresses = nlohmann::json::array();
+    for (const SocketAddress& address : interface.addresses) addresses.push_back(AddressText(address));
+    nlohmann::json one = {{"name", interface.name}, {"mtu", interface.mtu},
+                          {"usable", interface.up && !interface.addresses.empty()}, {"addresses", addresses},
+                          {"virtual", interface.is_virtual}};
+    if (!interface.speed.is_zero()) one["gbps"] = interface.speed.gbps();
+    if (!interface.up) {
+      one["reason"] = "the link is down";
+    } else if (interface.addresses.empty()) {
+      one["reason"] = "it has no address";
+    }
+    list.push_back(one);
+  }
+  return list;
+}
+
+nlohmann::json GatherHcas() {
+  nlohmann::json devices = nlohmann::json::array();
+  if (DIR* folder = opendir("/sys/class/infiniband")) {
+    while (const dirent* entry = readdir(folder)) {
+      if (entry->d_name[0] == '.') continue;
+      devices.push_back({{"name", entry->d_name},
+                         {"usable", false},
+                         {"reason", "the verbs lane, which drives it, is planned and not in this build"}});
+    }
+    closedir(folder);
+    if (devices.empty()) return {{"devices", devices}, {"reason", "the kernel's RDMA core is there, but no device"}};
+    return {{"devices", devices}};
+  }
+  return {{"devices", devices},
+          {"reason", "no /sys/class/infiniband: the kernel has no RDMA core, or none of its drivers is loaded"}};
+}
+
+nlohmann::json GatherGpus() {
+  nlohmann::json devices = nlohmann::json::array();
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return {{"devices", devices}, {"reason", "no CUDA driver (libcuda.so.1) on this machine"}};
+  using Init = int (*)(unsigned);
+  using GetCount = int (*)(int*);
+  using GetName = int (*)(char*, int, int);
+  const auto init = reinterpret_cast<Init>(dlsym(driver, "cuInit"));
+  const auto get_count = reinterpret_cast<GetCount>(dlsym(driver, "cuDeviceGetCount"));
+  const auto get_name = reinterpret_cast<GetName>(dlsym(driver, "cuDeviceGetName"));
+  nlohmann::json result;
+  int count = 0;
+  if (init == nullptr || get_count == nullptr || get_name == nullptr) {
+    result["reason"] = "libcuda.so.1 lacks functions that every driver has";
+  } else if (const int error = init(0); error != 0) {
+    result["reason"] = "cuInit failed with CUDA error " + std::to_string(error);
+  } else if (get_count(&count) != 0 || count == 0) {
+    result["reason"] = "the CUDA driver sees no device";
+  }
+  for (int i = 0; i < count; ++i) {
+    char name[256] = "";
+    get_name(name, sizeof(name), i);
+    devices.push_back({{"name", name},
+                       {"index", i},
+                       {"usable", false},
+                       {"reason", "placing data in GPU memory is planned and not in this build"}});
+  }
+  result["devices"] = devices;
+  dlclose(driver);
+  return result;
+}
+
+nlohmann::json GatherPlugins() {
+  struct Plugin {
+    const char *name, *file, *summary;
+  };
+  nlohmann::json list = nlohmann::json::array();
+  const std::string folder = FolderOfThisProgram();
+  for (const Plugin& plugin : {Plugin{"c", "libpaceline.so", "the C interface"},
+                               Plugin{"nccl", "libnccl-net-paceline.so", "network plugin of NCCL"},
+                               Plugin{"libfabric", "libpaceline-fi.so", "provider of libfabric"}}) {
+    nlohmann::json one = {{"name", plugin.name}, {"file", plugin.file}, {"summary", plugin.summary}, {"usable", false}};
+    for (const std::string& path : {folder + "/../lib/" + plugin.file, folder + "/../lib/x86_64-linux-gnu/" + plugin.file,
+                                    folder + "/../lib/aarch64-linux-gnu/" + plugin.file}) {
+      std::error_code error;
+      if (!std::filesystem::exists(path, error)) continue;
+      one["usable"] = true;
+      one["path"] = std::filesystem::weakly_canonical(path, error).string();
+      break;
+    }
+    if (!one["usable"].get<bool>()) {
+      one["reason"] = std::string(plugin.name) == "c" ? "not found beside this program" : "planned, not in this build";
+    }
+    list.push_back(one);
+  }
+  return list;
+}
+
+nlohmann::json GatherAlgorithms() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const AlgorithmInfo& algorithm : CongestionControlAlgorithms()) {
+    nlohmann::json parameters = nlohmann::json::array();
+    for (const ParameterSpec& spec : algorithm.parameters) {
+      nlohmann::json one = {{"name", spec.name}, {"default", ValueJson(spec.default_value)}, {"unit", spec.unit},
+                            {"meaning", spec.meaning}};
+      if (std::holds_alternative<double>(spec.default_value)) {
+        one["min"] = spec.min;
+        one["max"] = spec.max;
+      }
+      if (!spec.choices.empty()) one["choices"] = spec.choices;
+      parameters.push_back(one);
+    }
+    list.push_back({{"name", algorithm.name}, {"usable", true}, {"summary", algorithm.summary}, {"parameters", parameters}});
+  }
+  return list;
+}
+
+nlohmann::json GatherContexts() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string& name : api::ListCounterPages()) {
+    const auto page = api::ReadCounterPage(name);
+    if (page.ok()) list.push_back({{"name", name}, {"pid", page->pid}});
+  }
+  return list;
+}
+
+}  // namespace paceline::tools

@@ -1,0 +1,82 @@
+# The steps of tools/test and their sum. Sourced; every step runs, whatever failed before it.
+
+passed=0 failed=0 skipped=0
+configure_options=()
+
+# check NAME COMMAND ...: one step that passes or fails as a whole.
+check() {
+  local name=$1
+  shift
+  echo "== $name"
+  local start=$SECONDS
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "== $name: passed ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    echo "== $name: FAILED ($((SECONDS - start)) s)"
+  fi
+}
+
+build_preset() {
+  cmake --preset "$1" -DPACELINE_BUILD_TESTS=ON "${configure_options[@]}" && cmake --build --preset "$1"
+}
+
+# build_and_test PRESET [ctest arguments ...]: adds ctest's numbers to the sum; a build that fails counts as one failure.
+build_and_test() {
+  local preset=$1 start=$SECONDS
+  shift
+  echo "== $preset"
+  if ! build_preset "$preset"; then
+    failed=$((failed + 1))
+    echo "== $preset: FAILED to build"
+    return
+  fi
+  echo "== $preset: built in $((SECONDS - start)) s"
+  # Sanitizers of this age lose their way where the kernel randomises addresses over many bits.
+  local fixed_addresses=()
+  if [[ $preset =~ ^(asan|tsan|fuzz)$ ]] && setarch -R true 2>/dev/null; then
+    fixed_addresses=(setarch -R)
+  fi
+  local junit=$PWD/build/$preset/junit.xml status=0
+  rm -f "$junit"
+  "${fixed_addresses[@]}" ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$junit" "$@" || status=$?
+  add_results "$junit" "$status"
+  echo "== $preset: done in $((SECONDS - start)) s"
+}
+
+# add_results JUNIT_FILE CTEST_STATUS: counts tests, and prints why each skipped one was skipped.
+add_results() {
+  local new_passed=0 new_failed=0 new_skipped=0 report
+  if [[ -e $1 ]]; then
+    report=$(awk -f tools/lib/junit.awk "$1")
+    read -r new_passed new_failed new_skipped <<<"${report##*$'\n'}"
+    [[ $report != *$'\n'* ]] || echo "${report%$'\n'*}"
+  fi
+  # ctest failed and no test did: it found nothing to run, or broke off.
+  if (($2 != 0 && new_failed == 0)); then new_failed=1; fi
+  passed=$((passed + new_passed)) failed=$((failed + new_failed)) skipped=$((skipped + new_skipped))
+}
+
+sources() {
+  find transport cc gpudirect api tools tests -name vendor -prune -o \
+    -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) -print
+}
+
+check_format() {
+  sources | xargs clang-format --dry-run --Werror
+}
+
+# check_tidy FOLDERS: over the sources of the build whose path matches the regular expression.
+check_tidy() {
+  cmake --preset clang -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
+  grep -o '"file": "[^"]*"' build/clang/compile_commands.json | cut -d'"' -f4 | grep -E "$1" | sort -u |
+    xargs -P "$(nproc)" -n 4 clang-tidy -p build/clang --quiet --warnings-as-errors='*'
+}
+
+# finish: the closing line, and the exit status.
+finish() {
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0)) || exit 1
+  exit 0
+}

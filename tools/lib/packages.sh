@@ -1,0 +1,38 @@
+# Debian packages that Paceline needs, by purpose, and how they get installed. Sourced by tools/quickstart and tools/test.
+
+packages_build=(
+  cmake ninja-build g++ pkg-config
+  libabsl-dev libcli11-dev libisal-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev
+)
+packages_test=(libgtest-dev libgmock-dev libbenchmark-dev)
+packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests skip without them
+packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy)
+
+# install_missing PACKAGE ...: installs those that are missing, as root or with sudo where that asks nothing. Ends the
+# script with the command to run by hand when it cannot.
+install_missing() {
+  local missing=() package
+  if ! command -v dpkg-query >/dev/null; then
+    echo "Not a Debian system: packages are taken as they are. On Debian 12 these would be needed: $*" >&2
+    return 0
+  fi
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  local as_root=()
+  if ((EUID != 0)); then
+    if ! sudo -n true 2>/dev/null; then
+      echo "These packages are missing, and installing them needs root (or sudo without a password). Run as root:" >&2
+      echo "  apt-get update && apt-get install --no-install-recommends ${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo -n)
+  fi
+  echo "Installing ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes apt-get -qq -o Dpkg::Use-Pty=0)
+  "${apt[@]}" update && "${apt[@]}" install --yes --no-install-recommends "${missing[@]}" >/dev/null && return 0
+  echo "The packages could not be installed; see above." >&2
+  exit 1
+}

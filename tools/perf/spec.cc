@@ -1,0 +1,93 @@
+#include "tools/perf/spec.h"
+
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace paceline::tools {
+namespace {
+
+constexpr uint64_t kMaxSize = 16ull << 30;
+
+}  // namespace
+
+nlohmann::json TestSpec::ToJson() const {
+  return {{"format", 1},          {"kind", kind},       {"op", op},
+          {"sizes", sizes},       {"iterations", iterations}, {"seconds", seconds},
+          {"warmup", warmup},     {"window", window},   {"bidirectional", bidirectional},
+          {"rate", rate},         {"interval", interval}, {"seed", seed},
+          {"congestion_control", congestion_control}};
+}
+
+absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || json.value("format", 0) != 1) {
+    return absl::InvalidArgumentError("the other side is not a paceline perf of this version");
+  }
+  TestSpec spec;
+  spec.kind = json.value("kind", spec.kind);
+  spec.op = json.value("op", spec.op);
+  spec.sizes = json.value("sizes", spec.sizes);
+  spec.iterations = json.value("iterations", spec.iterations);
+  spec.seconds = json.value("seconds", spec.seconds);
+  spec.warmup = json.value("warmup", spec.warmup);
+  spec.window = json.value("window", spec.window);
+  spec.bidirectional = json.value("bidirectional", spec.bidirectional);
+  spec.rate = json.value("rate", spec.rate);
+  spec.interval = json.value("interval", spec.interval);
+  spec.seed = json.value("seed", spec.seed);
+  spec.congestion_control = json.value("congestion_control", spec.congestion_control);
+  return spec;
+}
+
+absl::StatusOr<uint64_t> ParseSize(const std::string& text) {
+  std::string digits = text;
+  uint64_t unit = 1;
+  if (!digits.empty()) {
+    switch (digits.back()) {
+      case 'k': case 'K': unit = 1ull << 10; break;
+      case 'm': case 'M': unit = 1ull << 20; break;
+      case 'g': case 'G': unit = 1ull << 30; break;
+      default: break;
+    }
+  }
+  if (unit != 1) digits.pop_back();
+  uint64_t value = 0;
+  if (!absl::SimpleAtoi(digits, &value) || value == 0 || value > kMaxSize / unit) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\" is not a size; write bytes, or 64K, 1M, 2G, from 1 to 16G"));
+  }
+  return value * unit;
+}
+
+absl::StatusOr<std::vector<uint64_t>> ParseSizes(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a range of sizes; write FROM:TO, as 64:1M"));
+  }
+  const auto from = ParseSize(text.substr(0, colon));
+  if (!from.ok()) return from.status();
+  const auto to = ParseSize(text.substr(colon + 1));
+  if (!to.ok()) return to.status();
+  if (*from > *to) return absl::InvalidArgumentError(absl::StrCat("\"", text, "\": the range is empty"));
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = *from; size <= *to; size *= 2) sizes.push_back(size);
+  return sizes;
+}
+
+absl::StatusOr<double> ParseBitRate(const std::string& text) {
+  std::string digits = text;
+  double unit = 1e9;
+  if (!digits.empty() && (digits.back() == 'G' || digits.back() == 'M' || digits.back() == 'K')) {
+    unit = digits.back() == 'G' ? 1e9 : digits.back() == 'M' ? 1e6 : 1e3;
+    digits.pop_back();
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(digits, &value) || !std::isfinite(value) || value <= 0 || value * unit > 1e15) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a rate; write Gb/s, or 5G, 200M"));
+  }
+  return value * unit;
+}
+
+}  // namespace paceline::tools

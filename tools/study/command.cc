@@ -1,0 +1,174 @@
+#include "tools/study/command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "tools/study/builtin.h"
+#include "tools/study/execute.h"
+#include "tools/study/results.h"
+#include "tools/study/study_file.h"
+
+namespace paceline::tools {
+namespace {
+
+constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
+
+struct Options {
+  std::string study;
+  std::vector<std::string> overrides;
+  std::string matrix;
+  std::string out;
+  std::string json;
+  unsigned jobs = 0;
+  bool list = false;
+};
+
+int Complain(int status, const std::string& message) {
+  std::cerr << "paceline study: " << message << "\n";
+  return status;
+}
+
+int ListStudies() {
+  for (const BuiltinStudy& builtin : BuiltinStudies()) {
+    const auto study = ParseStudy(builtin.toml, std::string(builtin.name), "", {});
+    std::cout << builtin.name;
+    if (study.ok() && !study->title.empty()) {
+      std::cout << std::string(builtin.name.size() < 16 ? 16 - builtin.name.size() : 1, ' ') << study->title;
+    }
+    std::cout << "\n";
+  }
+  return kDone;
+}
+
+absl::StatusOr<Study> Load(const Options& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.matrix.empty()) {
+    // Before the user's own, which may still change anything else.
+    const std::string path = std::filesystem::absolute(options.matrix).string();
+    overrides.insert(overrides.begin(), {"workload.kind=\"connection_matrix\"", "workload.file='" + path + "'"});
+    if (options.study.empty()) return ParseStudy("", options.matrix, "", overrides);
+  }
+  for (const BuiltinStudy& builtin : BuiltinStudies()) {
+    if (options.study == builtin.name) return ParseStudy(builtin.toml, options.study, "", overrides);
+  }
+  if (!std::filesystem::exists(options.study) && options.study.find('/') == std::string::npos &&
+      options.study.find(".toml") == std::string::npos) {
+    std::string names;
+    for (const BuiltinStudy& builtin : BuiltinStudies()) names += (names.empty() ? "" : ", ") + std::string(builtin.name);
+    return absl::NotFoundError("there is no file and no built-in study \"" + options.study + "\"; built in are " + names);
+  }
+  return LoadStudy(options.study, overrides);
+}
+
+std::string Quoted(const std::string& text) {
+  const bool plain = text.find_first_of(" '\"$\\`*?[]{}();<>|&#~!") == std::string::npos;
+  return plain ? text : "'" + text + "'";
+}
+
+std::string RepeatCommand(const Options& options) {
+  std::string command = "paceline study";
+  if (!options.study.empty()) command += " " + Quoted(options.study);
+  if (!options.matrix.empty()) command += " --cm " + Quoted(options.matrix);
+  for (const std::string& set : options.overrides) command += " --set " + Quoted(set);
+  return command;
+}
+
+std::string Report(const Options& options, const Study& study, const std::vector<std::vector<RunOutcome>>& runs) {
+  ReportPage page;
+  page.title = study.title;
+  page.lead = study.lead;
+  for (size_t i = 0; i < study.sections.size(); ++i) {
+    ReportSection section;
+    section.title = study.sections[i].title;
+    section.shows = study.sections[i].shows;
+    section.command = RepeatCommand(options);
+    section.results = SectionToJson(study.sections[i], runs[i]);
+    section.series = SeriesOf(runs[i]);
+    page.sections.push_back(std::move(section));
+  }
+  return RenderReport(page);
+}
+
+bool WriteText(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file.good();
+}
+
+int Write(const Options& options, const Study& study, const std::vector<std::vector<RunOutcome>>& runs) {
+  const std::string json = StudyToJson(study, runs).dump(2) + "\n";
+  if (!options.json.empty() && options.json != "-" && !WriteText(options.json, json)) {
+    return Complain(kFailed, "cannot write \"" + options.json + "\"");
+  }
+  if (options.json == "-") {
+    std::cout << json;
+  } else {
+    for (size_t i = 0; i < study.sections.size(); ++i) {
+      if (i > 0) std::cout << "\n";
+      if (!study.sections[i].title.empty()) std::cout << study.sections[i].title << "\n";
+      std::cout << TableOf(study.sections[i], runs[i]);
+    }
+  }
+  if (options.out.empty()) return kDone;
+  const std::filesystem::path out(options.out);
+  std::ofstream csv(out / "flows.csv", std::ios::binary);
+  WriteFlowsCsv(study, runs, csv);
+  csv.close();
+  if (!csv.good() || !WriteText(out / "results.json", json) ||
+      !WriteText(out / "report.html", Report(options, study, runs))) {
+    return Complain(kFailed, "cannot write into \"" + options.out + "\"");
+  }
+  if (options.json != "-") std::cout << "\nreport: " << (out / "report.html").string() << "\n";
+  return kDone;
+}
+
+int RunStudyCommand(const Options& options) {
+  if (options.list) return ListStudies();
+  if (options.study.empty() && options.matrix.empty()) {
+    return Complain(kWrongUse, "name a scenario file or a built-in study (paceline study --list), or give --cm FILE");
+  }
+  const absl::StatusOr<Study> study = Load(options);
+  if (!study.ok()) return Complain(kWrongUse, std::string(study.status().message()));
+  if (!options.out.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) return Complain(kFailed, "cannot create \"" + options.out + "\": " + error.message());
+  }
+  ExecuteOptions execute;
+  execute.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  execute.show_progress = isatty(STDERR_FILENO) != 0;
+  const auto runs = ExecuteStudy(*study, execute);
+  if (!runs.ok()) return Complain(kFailed, std::string(runs.status().message()));
+  if (const int status = Write(options, *study, *runs); status != kDone) return status;
+  return std::all_of(runs->begin(), runs->end(), AllFinished) ? kDone : kFailed;
+}
+
+}  // namespace
+
+CLI::App* AddStudyCommand(CLI::App& app, int* exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("study", "simulate a fabric under congestion and compare controllers");
+  command->add_option("study", options->study, "scenario file (TOML), or the name of a built-in study");
+  command->add_option("--set", options->overrides, "table.key=value: goes before what the file says; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--cm", options->matrix, "htsim connection matrix as the workload");
+  command->add_option("--out", options->out, "folder for report.html, flows.csv and results.json");
+  command->add_option("--json", options->json, "file for the results; - for standard output");
+  command->add_option("--jobs", options->jobs, "runs at a time (default: as many as there are cores)")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--list", options->list, "name the built-in studies");
+  command->callback([options, exit_status] { *exit_status = RunStudyCommand(*options); });
+  return command;
+}
+
+}  // namespace paceline::tools

@@ -1,0 +1,12 @@
+# Writes a C++ file with the built-in studies. Arguments: OUT, FILES (paths separated by |).
+string(REPLACE "|" ";" files "${FILES}")
+set(text "// Made from tools/study/studies by embed_studies.cmake.\n#include \"tools/study/builtin.h\"\n\n")
+string(APPEND text "namespace paceline::tools {\nnamespace {\n\nconstexpr BuiltinStudy kStudies[] = {\n")
+foreach(file IN LISTS files)
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} contents)
+  string(APPEND text "    {\"${name}\", R\"toml(${contents})toml\"},\n")
+endforeach()
+string(APPEND text "};\n\n}  // namespace\n\n")
+string(APPEND text "std::span<const BuiltinStudy> BuiltinStudies() { return kStudies; }\n\n}  // namespace paceline::tools\n")
+file(WRITE ${OUT} "${text}")

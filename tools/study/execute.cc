@@ -1,0 +1,112 @@
+#include "tools/study/execute.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/str_format.h"
+#include "transport/engine/clock.h"
+
+namespace paceline::tools {
+namespace {
+
+struct Task {
+  size_t section = 0;
+  const Scenario* scenario = nullptr;
+  const AlgorithmChoice* algorithm = nullptr;
+  uint64_t seed = 0;
+  uint64_t flows = 0;
+  std::optional<absl::StatusOr<RunOutcome>> outcome;
+};
+
+// One line that is written over again and again.
+class ProgressLine {
+ public:
+  ProgressLine(bool shown, size_t runs, uint64_t flows) : shown_(shown), runs_(runs), flows_(flows) {}
+  ~ProgressLine() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+
+  void Show(size_t runs_done, uint64_t flows_done) const {
+    if (!shown_) return;
+    std::string left = "";
+    if (flows_done > 0) {
+      const double seconds = (MonotonicNow() - began_).seconds();
+      const double rest = seconds * static_cast<double>(flows_ - flows_done) / static_cast<double>(flows_done);
+      left = absl::StrFormat(", about %.0f s left", rest);
+    }
+    std::fprintf(stderr, "\r\033[K%zu of %zu runs, %.0f %% of the flows%s", runs_done, runs_,
+                 100.0 * static_cast<double>(flows_done) / static_cast<double>(flows_), left.c_str());
+    std::fflush(stderr);
+  }
+
+ private:
+  const bool shown_;
+  const size_t runs_;
+  const uint64_t flows_;
+  const Time began_ = MonotonicNow();
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& study, const ExecuteOptions& options) {
+  std::vector<Task> tasks;
+  uint64_t flows = 0;
+  for (size_t section = 0; section < study.sections.size(); ++section) {
+    const Scenario& scenario = study.sections[section].scenario;
+    absl::StatusOr<Workload> workload =
+        BuildWorkload(scenario.workload, scenario.fabric.topology.hosts, scenario.seeds[0]);
+    if (!workload.ok()) return workload.status();
+    for (const AlgorithmChoice& algorithm : scenario.algorithms) {
+      for (uint64_t seed : scenario.seeds) {
+        Task task;
+        task.section = section;
+        task.scenario = &scenario;
+        task.algorithm = &algorithm;
+        task.seed = seed;
+        task.flows = workload->flows.size();
+        flows += task.flows;
+        tasks.push_back(std::move(task));
+      }
+    }
+  }
+
+  std::atomic<size_t> next{0}, done{0};
+  std::atomic<uint64_t> flows_done{0};
+  std::mutex mutex;
+  std::condition_variable finished;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < tasks.size();) {
+      Task& task = tasks[i];
+      task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &flows_done);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++done;
+      finished.notify_one();
+    }
+  };
+  std::vector<std::thread> threads;
+  const size_t count = std::min<size_t>(std::max(1u, options.jobs), tasks.size());
+  for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  {
+    const ProgressLine line(options.show_progress, tasks.size(), std::max<uint64_t>(1, flows));
+    std::unique_lock<std::mutex> lock(mutex);
+    while (done < tasks.size()) {
+      line.Show(done, flows_done);
+      finished.wait_for(lock, std::chrono::milliseconds(500));
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  std::vector<std::vector<RunOutcome>> outcomes(study.sections.size());
+  for (Task& task : tasks) {
+    if (!task.outcome->ok()) return task.outcome->status();
+    outcomes[task.section].push_back(**std::move(task.outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace paceline::tools

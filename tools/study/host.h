@@ -1,0 +1,81 @@
+// A host of a study: an engine on its simulated NIC, and the application that posts sends and receives when they are
+// due. What happens to a flow is told to FlowEvents.
+//
+// Thread rule: the fabric's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/base/time.h"
+#include "transport/engine/engine.h"
+#include "transport/lane/sim/fabric.h"
+
+namespace paceline::tools {
+
+class FlowEvents {
+ public:
+  virtual ~FlowEvents() = default;
+  virtual void OnStarted(uint32_t flow, Time due) = 0;            // posted; `due`: when it should have been
+  virtual void OnSent(uint32_t flow, bool ok, Time now) = 0;      // the sender has the completion
+  virtual void OnReceived(uint32_t flow, bool ok, Time now) = 0;  // the receiver has every byte
+};
+
+// What a host has to post for one flow.
+struct Posting {
+  uint32_t flow = 0;
+  bool send = false;
+  ConnectionId connection = kNoConnection;
+  uint64_t bytes = 0;
+  Time due;
+};
+
+class Host : public sim::HostDriver {
+ public:
+  // `lane`: the host's NIC. `largest_message`: bytes of the largest send or receive.
+  static absl::StatusOr<std::unique_ptr<Host>> Create(const EngineOptions& options, std::unique_ptr<Lane> lane,
+                                                      uint64_t largest_message, FlowEvents* events);
+
+  Engine& engine() { return *engine_; }
+  Endpoint& endpoint() { return engine_->endpoint(); }
+
+  // Before the run: postings with their time.
+  void Schedule(const Posting& posting) { scheduled_.push_back(posting); }
+  // Instead of a posting of a receive: one for whichever send arrives over this connection without one, posted when its
+  // first packet has arrived. `largest_bytes`: of all such sends.
+  void AwaitFirstPacket(uint32_t source_nic, ConnectionId connection, uint64_t largest_bytes);
+  // Sorts; returns when to be polled first.
+  Time Prepare();
+  // During the run: as soon as possible. The caller requests a poll.
+  void PostNow(const Posting& posting) { ready_.push_back(posting); }
+
+  Time Poll(Time now) override;
+
+ private:
+  class SourceRecorder;  // the lane, noting whom arrivals come from
+
+  explicit Host(FlowEvents* events) : events_(events) {}
+  bool PostDue(Time now);
+  bool Post(const Posting& posting, Time now);
+  bool TakeCompletions(Time now);
+  bool PostForUnexpected(Time now);
+
+  FlowEvents* const events_;
+  SourceRecorder* recorder_ = nullptr;
+  std::unique_ptr<Engine> engine_;
+  RegionId region_ = kUnregistered;
+  std::vector<Posting> scheduled_;  // ascending by time
+  size_t next_scheduled_ = 0;
+  std::deque<Posting> ready_;
+  struct Awaited {
+    ConnectionId connection = kNoConnection;
+    uint64_t largest_bytes = 0;
+  };
+  std::vector<Awaited> awaited_;    // by source NIC; empty when all receives are posted ahead
+  uint64_t unexpected_seen_ = 0;
+};
+
+}  // namespace paceline::tools

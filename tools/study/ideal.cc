@@ -1,0 +1,149 @@
+#include "tools/study/ideal.h"
+
+#include <algorithm>
+#include <map>
+
+#include "transport/base/random.h"
+#include "transport/lane/sim/faults.h"
+
+namespace paceline::tools {
+
+using sim::Picos;
+
+IdealModel::IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32_t header_bytes,
+                       std::vector<double> link_fraction)
+    : topology_(topology), mtu_bytes_(mtu_bytes), header_bytes_(header_bytes),
+      link_fraction_(std::move(link_fraction)) {
+  // Ports that leave a subtree, by level: NICs' uplinks, ToRs' uplinks, then all uplinks of a pod together.
+  std::vector<std::map<uint32_t, Subtree>> levels(3);
+  const auto add = [&](size_t level, uint32_t first_nic, uint32_t end_nic, uint32_t port) {
+    Subtree& subtree = levels[level][first_nic];
+    subtree.first_nic = first_nic;
+    subtree.end_nic = end_nic;
+    subtree.up += Rate(port);
+    subtree.down += Rate(topology_.links()[port].reverse);
+  };
+  for (uint32_t nic = 0; nic < topology_.nics(); ++nic) add(0, nic, nic + 1, nic);
+  for (const sim::SwitchInfo& s : topology_.switches()) {
+    for (uint32_t i = 0; i < s.up_ports; ++i) {
+      add(s.tier == sim::Tier::kTor ? 1 : 2, s.first_nic, s.end_nic, s.first_up_port + i);
+    }
+  }
+  for (const auto& level : levels) {
+    if (level.empty()) continue;
+    levels_.emplace_back();
+    subtree_of_nic_.emplace_back(topology_.nics());
+    for (const auto& [first_nic, subtree] : level) {
+      for (uint32_t nic = subtree.first_nic; nic < subtree.end_nic; ++nic) {
+        subtree_of_nic_.back()[nic] = static_cast<uint32_t>(levels_.back().size());
+      }
+      levels_.back().push_back(subtree);
+    }
+  }
+}
+
+double IdealModel::Rate(uint32_t port) const {
+  const auto rate = static_cast<double>(topology_.links()[port].bits_per_second);
+  return link_fraction_.empty() ? rate : rate * link_fraction_[port];
+}
+
+uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(bytes) * header_bytes_; }
+
+Picos IdealModel::FlowIdeal(const Flow& flow) const {
+  const double line = static_cast<double>(topology_.nic_bits_per_second());
+  const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / line);
+  const uint32_t full = mtu_bytes_ + header_bytes_;
+  const uint32_t nics = topology_.config().nics_per_host;
+  return sending + topology_.BaseRtt(flow.source * nics, flow.destination * nics, full, header_bytes_) -
+         sim::SerialisationPicos(full, topology_.nic_bits_per_second());
+}
+
+std::optional<Picos> IdealModel::PhaseIdeal(const Workload& workload, const std::vector<uint32_t>& flows) const {
+  Picos longest = 0;
+  Picos first_start = flows.empty() ? 0 : workload.flows[flows[0]].start;
+  for (uint32_t index : flows) first_start = std::min(first_start, workload.flows[index].start);
+  const uint32_t nics = topology_.config().nics_per_host;
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    std::vector<uint64_t> out(levels_[level].size()), in(levels_[level].size());
+    for (uint32_t index : flows) {
+      const Flow& flow = workload.flows[index];
+      const uint32_t from = subtree_of_nic_[level][flow.source * nics];
+      const uint32_t to = subtree_of_nic_[level][flow.destination * nics];
+      if (from == to) continue;
+      const uint64_t bytes = WireBytes(flow.bytes);
+      out[from] += bytes;
+      in[to] += bytes;
+    }
+    for (size_t i = 0; i < levels_[level].size(); ++i) {
+      for (const auto& [bytes, rate] : {std::pair{out[i], levels_[level][i].up}, std::pair{in[i], levels_[level][i].down}}) {
+        if (bytes == 0) continue;
+        if (rate <= 0) return std::nullopt;
+        longest = std::max(longest, static_cast<Picos>(static_cast<double>(bytes) * 8e12 / rate));
+      }
+    }
+  }
+  const uint32_t full = mtu_bytes_ + header_bytes_;
+  Picos total = first_start + longest + topology_.LongestBaseRtt(full, header_bytes_) -
+                sim::SerialisationPicos(full, topology_.nic_bits_per_second());
+  for (uint32_t index : flows) {
+    const Flow& flow = workload.flows[index];
+    if (flow.start > first_start) total = std::max(total, flow.start + FlowIdeal(flow));
+  }
+  return total;
+}
+
+std::optional<Picos> IdealModel::WorkloadIdeal(const Workload& workload) const {
+  const size_t triggers = workload.triggers.size();
+  // A trigger that starts its flows one at a time (a window) orders flows but starts no phase: they belong to the phase
+  // of the flows that fire it.
+  std::vector<std::vector<uint32_t>> phases(triggers + 1);
+  std::vector<uint32_t> phase_of(workload.flows.size(), static_cast<uint32_t>(triggers));
+  for (uint32_t index = 0; index < workload.flows.size(); ++index) {
+    const uint32_t trigger = workload.flows[index].trigger;
+    if (trigger != kNoTrigger && !workload.triggers[trigger].one_at_a_time) phase_of[index] = trigger;
+    phases[phase_of[index]].push_back(index);
+  }
+  std::vector<Picos> duration(triggers + 1), finish(triggers + 1);
+  for (size_t phase = 0; phase <= triggers; ++phase) {
+    if (phases[phase].empty()) continue;
+    const std::optional<Picos> ideal = PhaseIdeal(workload, phases[phase]);
+    if (!ideal) return std::nullopt;
+    duration[phase] = *ideal;
+  }
+  // Longest chain: as many rounds as there are phases at most.
+  finish = duration;
+  for (size_t round = 0; round <= triggers; ++round) {
+    bool changed = false;
+    for (uint32_t index = 0; index < workload.flows.size(); ++index) {
+      for (uint32_t fired : {workload.flows[index].fires_when_sent, workload.flows[index].fires_when_received}) {
+        if (fired == kNoTrigger || workload.triggers[fired].one_at_a_time || phases[fired].empty()) continue;
+        const Picos through = finish[phase_of[index]] + duration[fired];
+        if (phase_of[index] != fired && through > finish[fired]) {
+          finish[fired] = through;
+          changed = true;
+        }
+      }
+    }
+    if (!changed) break;
+  }
+  return *std::max_element(finish.begin(), finish.end());
+}
+
+std::vector<double> LastingLinkFractions(const sim::FabricConfig& config, const sim::Topology& topology) {
+  // The same random numbers as in the fabric, so the same random links.
+  Random random(config.seed);
+  random.Next();
+  const auto plan = sim::FaultPlan::Create(config.faults, topology, random);
+  if (!plan.ok()) return {};
+  std::vector<double> fractions(topology.links().size(), 1.0);
+  bool damaged = false;
+  for (uint32_t port : plan->ports()) {
+    // Late enough for everything that ends to have ended.
+    const sim::LinkDamage damage = plan->DamageAt(port, sim::kNeverPicos - 1);
+    fractions[port] = damage.down ? 0 : damage.fraction;
+    damaged = damaged || fractions[port] < 1;
+  }
+  return damaged ? fractions : std::vector<double>();
+}
+
+}  // namespace paceline::tools

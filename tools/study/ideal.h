@@ -1,0 +1,59 @@
+// The best that a fabric could do for a workload: what completion times are compared with.
+//
+// ideal = over all links, the largest of (wire bytes that must cross it, each packet once, spread as evenly as the
+// parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
+// the same are one: a host's up and down link, all uplinks (downlinks) of a ToR, of a pod. With dependent flows, the
+// longest chain of such times, one for each group of flows that start together. Flows that start late count from their
+// start.
+//
+// Thread rule: pure functions. Times are picoseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tools/study/workload.h"
+#include "transport/lane/sim/fabric.h"
+#include "transport/lane/sim/topology.h"
+
+namespace paceline::tools {
+
+class IdealModel {
+ public:
+  // `link_fraction`: what is left of each port's rate, by port; empty: all of it.
+  IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32_t header_bytes,
+             std::vector<double> link_fraction = {});
+
+  // Wire bytes and data packets of a message.
+  uint64_t WireBytes(uint64_t bytes) const;
+  uint64_t Packets(uint64_t bytes) const { return (bytes + mtu_bytes_ - 1) / mtu_bytes_; }
+
+  // Of one flow alone: at line rate, with its pair's own round trip, from its start.
+  sim::Picos FlowIdeal(const Flow& flow) const;
+  // Of the whole workload, from time 0. Nothing when a link that is needed has no capacity left.
+  std::optional<sim::Picos> WorkloadIdeal(const Workload& workload) const;
+
+ private:
+  std::optional<sim::Picos> PhaseIdeal(const Workload& workload, const std::vector<uint32_t>& flows) const;
+  double Rate(uint32_t port) const;  // bits per second
+
+  const sim::Topology& topology_;
+  const uint32_t mtu_bytes_;
+  const uint32_t header_bytes_;
+  const std::vector<double> link_fraction_;
+  // Subtrees of the fabric with links to the rest: each host, each ToR, each pod.
+  struct Subtree {
+    uint32_t first_nic = 0;
+    uint32_t end_nic = 0;
+    double up = 0;    // bits per second out of it
+    double down = 0;  // into it
+  };
+  std::vector<std::vector<Subtree>> levels_;  // each covers all NICs
+  std::vector<std::vector<uint32_t>> subtree_of_nic_;
+};
+
+// What the faults that never end leave of each port's rate; empty when no fault takes any.
+std::vector<double> LastingLinkFractions(const sim::FabricConfig& config, const sim::Topology& topology);
+
+}  // namespace paceline::tools

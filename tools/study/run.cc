@@ -1,0 +1,318 @@
+#include "tools/study/run.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tools/study/host.h"
+#include "tools/study/ideal.h"
+#include "transport/engine/clock.h"
+#include "transport/lane/sim/sim_lane.h"
+
+namespace paceline::tools {
+namespace {
+
+// Without a deadline in the scenario a run may take this: many times its ideal, and some retransmission time-outs.
+constexpr double kDeadlineFactor = 50;
+constexpr double kDeadlineExtraMicros = 50'000;
+
+class Run : public FlowEvents {
+ public:
+  Run(const Scenario& scenario, const AlgorithmChoice& algorithm, uint64_t seed, std::atomic<uint64_t>* progress)
+      : scenario_(scenario), algorithm_(algorithm), seed_(seed), progress_(progress) {}
+
+  absl::StatusOr<RunOutcome> Execute(Workload workload) {
+    out_.algorithm = algorithm_.name;
+    out_.seed = seed_;
+    out_.workload = std::move(workload);
+    out_.flows.resize(out_.workload.flows.size());
+    unfinished_ = out_.flows.size();
+    if (absl::Status status = Build(); !status.ok()) return status;
+    Connect();
+    ScheduleAll();
+    fabric_->Run(epoch_ + Duration::Nanos(static_cast<int64_t>(DeadlineMicros() * 1000)));
+    Collect();
+    return std::move(out_);
+  }
+
+  void OnStarted(uint32_t flow, Time now) override { out_.flows[flow].start_ns = (now - epoch_).nanos(); }
+
+  void OnSent(uint32_t index, bool ok, Time now) override {
+    if (!ok) {
+      ++out_.failed_operations;
+      return;
+    }
+    FlowOutcome& flow = out_.flows[index];
+    flow.finish_ns = (now - epoch_).nanos();
+    if (progress_ != nullptr) progress_->fetch_add(1, std::memory_order_relaxed);
+    Fire(out_.workload.flows[index].fires_when_sent, now);
+    if (--unfinished_ == 0) fabric_->Stop();
+  }
+
+  void OnReceived(uint32_t index, bool ok, Time now) override {
+    if (!ok) {
+      ++out_.failed_operations;
+      return;
+    }
+    Fire(out_.workload.flows[index].fires_when_received, now);
+  }
+
+ private:
+  // Both ends of a pair of hosts that exchange anything.
+  struct Pair {
+    ConnectionId at_lower = kNoConnection;
+    ConnectionId at_higher = kNoConnection;
+    ConnectionId at(uint32_t host, uint32_t other) const { return host < other ? at_lower : at_higher; }
+  };
+
+  absl::Status Build() {
+    sim::FabricConfig config = scenario_.fabric;
+    config.seed = seed_;
+    config.ecn_min_bytes = algorithm_.ecn_min_bytes;
+    config.ecn_max_bytes = algorithm_.ecn_max_bytes;
+    const absl::StatusOr<sim::Topology> topology = sim::Topology::Create(config.topology);
+    if (!topology.ok()) return topology.status();
+    if (scenario_.workload.posted_ahead) {
+      const uint32_t full = config.mtu_bytes + config.header_bytes;
+      epoch_ = sim::ToTime(topology->LongestBaseRtt(full, config.header_bytes));
+    }
+    for (sim::Fault& fault : config.faults) {
+      fault.at += sim::ToPicos(epoch_);
+      if (fault.until != sim::kNeverPicos) fault.until += sim::ToPicos(epoch_);
+    }
+    absl::StatusOr<std::unique_ptr<sim::Fabric>> fabric = sim::Fabric::Create(config);
+    if (!fabric.ok()) return fabric.status();
+    fabric_ = *std::move(fabric);
+    ideal_ = std::make_unique<IdealModel>(fabric_->topology(), config.mtu_bytes, config.header_bytes);
+
+    uint64_t largest = 1;
+    for (const Flow& flow : out_.workload.flows) largest = std::max(largest, flow.bytes);
+    EngineOptions options;
+    options.endpoint.congestion_control = algorithm_.name;
+    options.endpoint.path_policy = scenario_.path_policy;
+    options.endpoint.entropies = config.entropies;
+    options.endpoint.payload_checksum = false;  // there is no payload
+    options.endpoint.max_operations = limits::kMaxOperations;
+    options.endpoint.max_completions = 1u << 30;  // taken after every poll
+    options.endpoint.min_timeout = std::max(Duration::Millis(1), fabric_->LongestBaseRtt() * 20);
+    options.endpoint.min_probe = fabric_->LongestBaseRtt() * 4;
+    options.congestion_control_parameters = algorithm_.parameters;
+    for (uint32_t host = 0; host < fabric_->hosts(); ++host) {
+      options.endpoint.seed = seed_ * 1'000'003 + host;
+      absl::StatusOr<std::unique_ptr<Host>> made =
+          Host::Create(options, fabric_->TakeLane(host), largest, this);
+      if (!made.ok()) return made.status();
+      hosts_.push_back(*std::move(made));
+      fabric_->SetDriver(host, hosts_.back().get());
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t GroupOf(uint32_t host) const {
+    if (!scenario_.hints) return 0;
+    const sim::TopologyConfig& t = scenario_.fabric.topology;
+    if (t.kind == sim::TopologyKind::kDumbbell) return 1 + host / (t.hosts / 2);
+    if (t.kind == sim::TopologyKind::kSingleSwitch) return 1;
+    const bool pods = t.kind == sim::TopologyKind::kFatTree && t.tiers == 3;
+    return 1 + host / (pods ? t.pod_size : t.tor_radix);
+  }
+
+  void ConnectPair(uint32_t a, uint32_t b, Pair* pair) {
+    pair->at_lower = hosts_[a]->endpoint().ReserveConnection();
+    pair->at_higher = hosts_[b]->endpoint().ReserveConnection();
+    const uint32_t ends[2] = {a, b};
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t here = ends[i], there = ends[1 - i];
+      EstablishedPeer peer;
+      peer.peer_connection = pair->at(there, here);
+      peer.addresses = {sim::SimLane::AddressOf(there)};
+      peer.segment_bytes = scenario_.fabric.mtu_bytes;
+      peer.remote_group = GroupOf(there);
+      peer.base_rtt = fabric_->BaseRtt(here, there);
+      hosts_[here]->endpoint().Establish(pair->at(here, there), peer, Time());
+    }
+  }
+
+  void Connect() {
+    for (const Flow& flow : out_.workload.flows) {
+      const auto ends = std::minmax(flow.source, flow.destination);
+      const auto [found, added] = pairs_.try_emplace({ends.first, ends.second});
+      if (added) ConnectPair(ends.first, ends.second, &found->second);
+    }
+  }
+
+  Posting PostingOf(uint32_t index, bool send) const {
+    const Flow& flow = out_.workload.flows[index];
+    const auto ends = std::minmax(flow.source, flow.destination);
+    const Pair& pair = pairs_.at({ends.first, ends.second});
+    Posting posting;
+    posting.flow = index;
+    posting.send = send;
+    posting.bytes = flow.bytes;
+    posting.connection = send ? pair.at(flow.source, flow.destination) : pair.at(flow.destination, flow.source);
+    posting.due = epoch_ + (sim::ToTime(flow.start) - Time());
+    return posting;
+  }
+
+  void ScheduleAll() {
+    for (uint32_t index = 0; index < out_.workload.flows.size(); ++index) {
+      const Flow& flow = out_.workload.flows[index];
+      const bool dependent = flow.trigger != kNoTrigger;
+      if (!dependent) hosts_[flow.source]->Schedule(PostingOf(index, true));
+      Posting receive = PostingOf(index, false);
+      if (scenario_.workload.posted_ahead) {
+        // One base round trip before the flow, or at the start of the run (the epoch is one round trip after zero).
+        receive.due = dependent ? Time() : receive.due - (epoch_ - Time());
+        hosts_[flow.destination]->Schedule(receive);
+      } else {
+        hosts_[flow.destination]->AwaitFirstPacket(flow.source, receive.connection, flow.bytes);
+      }
+    }
+    for (const Trigger& trigger : out_.workload.triggers) {
+      triggers_.push_back({trigger.firings, 0});
+    }
+    for (uint32_t host = 0; host < hosts_.size(); ++host) {
+      const Time first = hosts_[host]->Prepare();
+      if (!first.is_never()) fabric_->RequestPoll(host, first);
+    }
+  }
+
+  void Fire(uint32_t number, Time now) {
+    if (number == kNoTrigger) return;
+    const Trigger& trigger = out_.workload.triggers[number];
+    TriggerState& state = triggers_[number];
+    if (trigger.one_at_a_time) {
+      if (state.next < trigger.flows.size()) StartFlow(trigger.flows[state.next++], now);
+      return;
+    }
+    if (state.firings_left == 0 || --state.firings_left > 0) return;
+    for (uint32_t flow : trigger.flows) StartFlow(flow, now);
+  }
+
+  void StartFlow(uint32_t index, Time now) {
+    const uint32_t host = out_.workload.flows[index].source;
+    Posting posting = PostingOf(index, true);
+    posting.due = now;
+    hosts_[host]->PostNow(posting);
+    fabric_->RequestPoll(host, now);
+  }
+
+  double DeadlineMicros() const {
+    if (scenario_.deadline_us > 0) return scenario_.deadline_us;
+    const auto ideal = ideal_->WorkloadIdeal(out_.workload);
+    return sim::PicosToMicros(ideal.value_or(0)) * kDeadlineFactor + kDeadlineExtraMicros;
+  }
+
+  void Collect() {
+    const sim::Fabric& fabric = *fabric_;
+    out_.fabric = fabric.counters();
+    out_.ideal_us = sim::PicosToMicros(ideal_->WorkloadIdeal(out_.workload).value_or(0));
+    std::vector<double> left = LastingLinkFractions(fabric.config(), fabric.topology());
+    if (!left.empty()) {
+      out_.damaged = true;
+      const IdealModel damaged(fabric.topology(), fabric.config().mtu_bytes, fabric.config().header_bytes,
+                               std::move(left));
+      if (const auto ideal = damaged.WorkloadIdeal(out_.workload)) out_.ideal_damaged_us = sim::PicosToMicros(*ideal);
+    }
+    for (size_t i = 0; i < out_.flows.size(); ++i) {
+      const Flow& flow = out_.workload.flows[i];
+      out_.packets += ideal_->Packets(flow.bytes);
+      FlowOutcome& outcome = out_.flows[i];
+      if (outcome.finish_ns < 0) continue;
+      outcome.slowdown = static_cast<double>(outcome.finish_ns - outcome.start_ns) * 1000 /
+                         static_cast<double>(ideal_->FlowIdeal(flow));
+    }
+    for (const auto& host : hosts_) {
+      const EndpointCounters& counters = host->endpoint().counters();
+#define PACELINE_ADD(name, unit, meaning) out_.endpoints.name += counters.name;
+      PACELINE_ENDPOINT_COUNTERS(PACELINE_ADD)
+#undef PACELINE_ADD
+    }
+    CollectQueues();
+  }
+
+  void CollectQueues() {
+    const sim::Fabric& fabric = *fabric_;
+    uint32_t busiest = fabric.first_switch_port(), last_hop = busiest;
+    for (uint32_t port = fabric.first_switch_port(); port < fabric.end_port(); ++port) {
+      const uint64_t largest = fabric.QueueMaxBytes(port), p99 = fabric.QueueQuantileBytes(port, 0.99);
+      if (p99 > out_.queue_p99_bytes || (p99 == out_.queue_p99_bytes && largest > fabric.QueueMaxBytes(busiest))) {
+        busiest = port;
+      }
+      out_.queue_p99_bytes = std::max(out_.queue_p99_bytes, p99);
+      out_.queue_max_bytes = std::max(out_.queue_max_bytes, largest);
+      if (!fabric.IsLastHop(port)) continue;
+      if (largest > out_.queue_last_hop_max_bytes || !fabric.IsLastHop(last_hop)) last_hop = port;
+      out_.queue_last_hop_max_bytes = std::max(out_.queue_last_hop_max_bytes, largest);
+    }
+    const sim::Series& series = fabric.series();
+    out_.interval_ns = series.interval() / sim::kPicosPerNano;
+    out_.first_interval_ns = -(epoch_ - Time()).nanos();
+    for (size_t point = 0; point < series.size(); ++point) {
+      out_.delivered_bytes.push_back(series.delivered_payload_bytes(point));
+    }
+    for (auto [port, into] : {std::pair{busiest, &out_.busiest}, std::pair{last_hop, &out_.last_hop}}) {
+      into->name = DescribePort(port);
+      for (size_t point = 0; point < series.size(); ++point) {
+        into->queue_peak_bytes.push_back(series.queue_peak_bytes(point, port));
+        into->sent_bytes.push_back(series.sent_bytes(point, port));
+      }
+    }
+  }
+
+  std::string DescribePort(uint32_t port) const {
+    const sim::Topology& topology = fabric_->topology();
+    const sim::LinkInfo& link = topology.links()[port];
+    const auto node = [&](uint32_t number) {
+      if (number < topology.nics()) return absl::StrCat("host ", number / topology.config().nics_per_host);
+      const sim::SwitchInfo& s = topology.switch_of_node(number);
+      return absl::StrCat(std::string(sim::TierName(s.tier)), " ", s.index);
+    };
+    return absl::StrCat(node(link.from), ", port to ", node(link.to));
+  }
+
+  struct TriggerState {
+    uint32_t firings_left = 1;
+    size_t next = 0;
+  };
+
+  const Scenario& scenario_;
+  const AlgorithmChoice& algorithm_;
+  const uint64_t seed_;
+  std::atomic<uint64_t>* const progress_;
+  RunOutcome out_;
+  Time epoch_;  // of the fabric's clock at which the run starts: receives may be posted before
+  std::unique_ptr<sim::Fabric> fabric_;
+  std::unique_ptr<IdealModel> ideal_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::map<std::pair<uint32_t, uint32_t>, Pair> pairs_;
+  std::vector<TriggerState> triggers_;
+  size_t unfinished_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RunOutcome> ExecuteRun(const Scenario& scenario, const AlgorithmChoice& algorithm, uint64_t seed,
+                                      std::atomic<uint64_t>* progress) {
+  const Time began = MonotonicNow();
+  absl::StatusOr<Workload> workload = BuildWorkload(scenario.workload, scenario.fabric.topology.hosts, seed);
+  if (!workload.ok()) return workload.status();
+  std::vector<double> alone_us;
+  if (scenario.workload.kind == "victim") {
+    absl::StatusOr<RunOutcome> alone = Run(scenario, algorithm, seed, nullptr).Execute(VictimsAlone(*workload));
+    if (!alone.ok()) return alone.status();
+    for (const FlowOutcome& flow : alone->flows) {
+      if (flow.finish_ns >= 0) alone_us.push_back(static_cast<double>(flow.finish_ns - flow.start_ns) / 1e3);
+    }
+    std::sort(alone_us.begin(), alone_us.end());
+  }
+  absl::StatusOr<RunOutcome> outcome = Run(scenario, algorithm, seed, progress).Execute(*std::move(workload));
+  if (!outcome.ok()) return outcome.status();
+  outcome->victim_alone_fct_us = std::move(alone_us);
+  outcome->wall_s = (MonotonicNow() - began).seconds();
+  return outcome;
+}
+
+}  // namespace paceline::tools

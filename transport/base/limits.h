@@ -1,0 +1,30 @@
+// Every bound of the protocol core in one place. At a bound the caller gets "try again" and the peer gets
+// back-pressure; nothing grows past it. Values that a user may set stand in EndpointOptions and start from here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline::limits {
+
+inline constexpr uint32_t kMaxPorts = 8;               // local HCAs of one endpoint, remote HCAs of one peer
+inline constexpr uint32_t kMaxConnections = 1u << 20;  // per endpoint
+inline constexpr uint32_t kMaxEntropies = 256;         // routes asked for per pair of ports
+inline constexpr uint32_t kMaxOperations = 1u << 16;   // posted and not completed, per connection and direction
+inline constexpr uint32_t kMaxOpenMessages = 4096;     // messages of one direction between first packet and completion
+inline constexpr uint32_t kMaxOutstandingPackets = 16384;  // psns of one connection sent and not resolved
+inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span of one message, in segments
+inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
+inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of a data packet
+inline constexpr uint32_t kMaxControlBytes = 1024;         // one control packet
+inline constexpr uint32_t kSackWords = 8;                  // 64-bit words of one selective acknowledgement: 512 packets
+
+inline constexpr uint64_t kDefaultUnexpectedBytes = 64ull << 20;  // payload held for sends that have no receive yet
+inline constexpr uint32_t kDefaultEagerBytes = 16384;             // sends up to this size need no matched receive
+inline constexpr uint32_t kMaxPendingAccepts = 1024;  // connection requests waiting for Accept, per listener
+
+static_assert((kMaxOpenMessages & (kMaxOpenMessages - 1)) == 0);
+static_assert((kMaxOutstandingPackets & (kMaxOutstandingPackets - 1)) == 0);
+static_assert(kMaxOutstandingPackets < 65536, "the floor distance on the wire has 16 bits");
+
+}  // namespace paceline::limits

@@ -1,0 +1,48 @@
+// Completions waiting for the user. Every operation reserves its place when it is posted, so a completion always finds
+// room: at the bound it is the post that is refused, or the arrival that is not acknowledged yet.
+//
+// Thread rule: the endpoint's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+
+#include "transport/core/types.h"
+
+namespace paceline {
+
+class CompletionQueue {
+ public:
+  explicit CompletionQueue(uint32_t bound) : bound_(bound) {}
+
+  // Takes a place for a completion to come; false at the bound.
+  bool Reserve() {
+    if (reserved_ + queue_.size() >= bound_) return false;
+    ++reserved_;
+    return true;
+  }
+  // Gives a place back unused.
+  void Unreserve() { --reserved_; }
+  // Fills a reserved place.
+  void Push(const Completion& completion) {
+    --reserved_;
+    queue_.push_back(completion);
+  }
+  size_t Poll(std::span<Completion> out) {
+    size_t n = 0;
+    while (n < out.size() && !queue_.empty()) {
+      out[n++] = queue_.front();
+      queue_.pop_front();
+    }
+    return n;
+  }
+  bool empty() const { return queue_.empty(); }
+
+ private:
+  std::deque<Completion> queue_;
+  uint32_t bound_;
+  uint64_t reserved_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,130 @@
+// One connection: its two halves, its life cycle (connecting, established, closing, lingering), keepalive. What
+// concerns all connections (numbers, listeners, timers, who sends next) is the endpoint's.
+//
+// Thread rule: the endpoint's thread.
+#pragma once
+
+#include <vector>
+
+#include "transport/base/intrusive_list.h"
+#include "transport/core/context.h"
+#include "transport/core/rx/receiver.h"
+#include "transport/core/tx/sender.h"
+#include "transport/wire/handshake.h"
+
+namespace paceline {
+
+class Connection final : private wire::FrameHandler {
+ public:
+  enum class State : uint8_t {
+    kReserved,    // has a number, nothing else
+    kConnecting,  // client: requests go out until an answer comes
+    kRequested,   // server: waits for Accept or Refuse
+    kEstablished,
+    kClosing,    // we close: drains, then says so until the peer agrees
+    kLingering,  // over; still answers late packets of the peer, then the number is free
+    kFinished,   // may be deleted
+  };
+
+  Connection(CoreContext* context, ConnectionId id);
+  ~Connection() override;
+
+  ConnectionId id() const { return peer_.local_connection; }
+  State state() const { return state_; }
+  Sender& sender() { return sender_; }
+  Receiver& receiver() { return receiver_; }
+  const PeerInfo& peer() const { return peer_; }
+
+  // ---- life cycle
+  void StartConnecting(const ListenAddress& address, uint64_t nonce, Time now);
+  void StartRequested(const wire::InitPacket& init, uint32_t listener, Time now);
+  void Establish(const EstablishedPeer& peer, bool payload_crc, Time now);
+  void StartClosing(Time now);
+  // Ends it at once; `say_abort`: late packets of the peer are answered with an abort.
+  void Finish(CloseReason reason, OperationStatus status, bool say_abort, const std::string& detail, Time now);
+  // What the user is to be told; empty kind means nothing. Set by Finish and Establish; taken by the endpoint.
+  bool TakeEvent(ConnectionEvent* event);
+
+  uint64_t nonce() const { return nonce_; }
+  uint32_t listener() const { return listener_; }
+  bool is_server() const { return listener_ != 0; }
+  // Server, until accepted: what the client said of itself.
+  const wire::Hello& client_hello() const { return handshake_->hello; }
+  // Client: the request that is due now, with the port and address it goes to; false: none.
+  bool PollRequest(wire::InitPacket* init, uint32_t* port, LaneAddress* address, Time now);
+  void OnCookie(const wire::Cookie& cookie, Time now);
+  // Client: when it stops waiting for an answer.
+  Time give_up_at() const { return started_ + context_->options.connect_timeout; }
+
+  // ---- packets
+  void HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now);
+  // Frames behind the common header; false: malformed.
+  bool HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now);
+  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);
+
+  // A control packet for what is to be said now; 0: nothing.
+  size_t BuildControl(std::span<uint8_t> buffer, Time now);
+  bool control_due(Time now);
+  uint32_t control_port() const;
+
+  // ---- time. What only waits to be sent (in the endpoint's control list) needs no timer.
+  Time PollTimeout();
+  void HandleTimeout(Time now);
+
+  size_t memory_bytes() const {
+    return sizeof(*this) - sizeof(sender_) - sizeof(receiver_) + sender_.memory_bytes() + receiver_.memory_bytes();
+  }
+
+  ListLink ready_link;    // may have data to send
+  ListLink control_link;  // has control packets to send
+  ListLink touched_link;  // heard of something in this burst
+
+ private:
+  void OnAck(const wire::AckFrame& frame) override;
+  void OnGrant(const wire::GrantFrame& frame) override;
+  void OnDemand(const wire::DemandFrame& frame) override;
+  void OnTrimmed(const wire::TrimmedFrame& frame) override;
+  void OnNotReady(uint32_t message) override;
+  void OnPing(uint32_t value) override;
+  void OnPong(uint32_t value) override;
+  void OnClose(uint16_t reason) override;
+  void OnCloseAck(uint16_t reason) override;
+  void OnAbort(uint16_t reason) override;
+
+  void Heard(uint32_t port, Time now);
+  bool expects_peer() const;
+  Time KeepaliveAt() const;
+  void ClosePeers();
+  bool open() const { return state_ == State::kEstablished || state_ == State::kClosing; }
+
+  CoreContext* context_;
+  PeerInfo peer_;
+  Sender sender_;
+  Receiver receiver_;
+  State state_ = State::kReserved;
+  bool released_ = true;    // path state is given back
+  bool say_abort_ = false;  // lingering: answer with an abort
+  bool send_close_ = false, send_close_ack_ = false, send_abort_ = false, send_ping_ = false, send_pong_ = false;
+  uint8_t close_tries_ = 0;
+  uint8_t request_tries_ = 0;
+  uint8_t unanswered_pings_ = 0;
+  uint8_t last_port_ = 0;  // where the peer was heard last
+  uint32_t pong_value_ = 0;
+  uint32_t listener_ = 0;
+  uint64_t nonce_ = 0;
+  Time last_heard_, last_ping_, last_active_;
+  Time started_;  // connecting or closing
+  Time retry_at_ = Time::Never();
+  Time linger_until_ = Time::Never();
+  Time now_, arrived_;  // of the packet whose frames are being handled
+  // Only while it is being set up, or has something to tell.
+  struct Handshake {
+    ListenAddress address;
+    wire::Cookie cookie{};
+    wire::Hello hello;
+  };
+  std::unique_ptr<Handshake> handshake_;
+  std::unique_ptr<ConnectionEvent> event_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// What all connections of one endpoint share: options, ports, memory, completions, pools. Owned by the endpoint; no
+// connection outlives it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cc/congestion_control.h"
+#include "transport/base/pool.h"
+#include "transport/base/random.h"
+#include "transport/core/completion_queue.h"
+#include "transport/core/counters.h"
+#include "transport/core/endpoint.h"
+#include "transport/core/memory_table.h"
+#include "transport/core/rx/message.h"
+#include "transport/core/tx/message.h"
+
+namespace paceline {
+
+class Connection;
+
+// One local port with the allocator of its downlink.
+struct Port {
+  uint32_t index = 0;
+  LaneCapabilities capabilities;
+  LaneAddress address;
+  PortInfo info;
+  bool up = true;
+  std::unique_ptr<ReceiverController> receiver;  // nullptr: the algorithm needs no credit
+  std::vector<Connection*> flow_owner;           // by flow number of `receiver`
+  std::vector<uint32_t> free_flows;
+};
+
+struct CoreContext {
+  EndpointOptions options;
+  std::unique_ptr<CongestionControl> congestion_control;
+  EndpointEnvironment* environment = nullptr;
+  EndpointCounters counters;
+  Random random{1};
+  MemoryTable memory;
+  CompletionQueue completions{1};
+  std::vector<Port> ports;
+  Pool<TxMessage> tx_messages;
+  Pool<RxMessage> rx_messages;
+  Pool<PostedReceive> posted_receives;
+  uint64_t unexpected_bytes = 0;  // held for sends without a receive
+  uint64_t next_operation = 1;
+
+  void Complete(const Completion& completion) {
+    if (completion.status == OperationStatus::kOk) {
+      ++counters.operations_completed;
+    } else {
+      ++counters.operations_failed;
+    }
+    completions.Push(completion);
+  }
+};
+
+// What both halves of a connection know of the other side.
+struct PeerInfo {
+  ConnectionId local_connection = kNoConnection;
+  ConnectionId peer_connection = kNoConnection;
+  uint32_t segment_bytes = 0;
+  bool payload_crc = false;
+  uint8_t remote_ports = 0;
+  FlowInfo flow;                                       // group and base round trip
+  std::array<uint32_t, limits::kMaxPorts> handle{};    // lane's peer handle, by local port
+  std::array<uint8_t, limits::kMaxPorts> remote_of{};  // the peer's port that a local port sends to
+};
+
+}  // namespace paceline

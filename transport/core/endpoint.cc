@@ -1,0 +1,271 @@
+#include "transport/core/endpoint.h"
+
+#include <algorithm>
+
+#include "transport/core/endpoint_impl.h"
+
+namespace paceline {
+namespace {
+
+PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& lane) {
+  PortInfo info;
+  info.link_rate = lane.link_rate.is_zero() ? options.assumed_link_rate : lane.link_rate;
+  info.base_rtt = lane.base_rtt > Duration() ? lane.base_rtt : options.assumed_rtt;
+  info.segment_bytes = lane.max_packet_bytes - limits::kMaxDataHeaderBytes;
+  if (lane.remote_placement) info.segment_bytes = std::min(info.segment_bytes, lane.max_write_bytes);
+  info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : limits::kMaxDataHeaderBytes);
+  info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64);
+  info.burst_segments = std::max(1u, lane.burst_segments);
+  info.receive_buffer_bytes = lane.receive_buffer_bytes;
+  return info;
+}
+
+}  // namespace
+
+Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
+                     EndpointEnvironment* environment, std::span<const PortDescription> ports)
+    : cookies_(options.cookie_secret) {
+  context_.options = options;
+  context_.congestion_control = std::move(congestion_control);
+  context_.environment = environment;
+  context_.random = Random(options.seed);
+  context_.completions = CompletionQueue(options.max_completions);
+  context_.ports.resize(std::min<size_t>(ports.size(), limits::kMaxPorts));
+  for (uint32_t i = 0; i < context_.ports.size(); ++i) {
+    Port& port = context_.ports[i];
+    port.index = i;
+    port.capabilities = ports[i].capabilities;
+    port.address = ports[i].address;
+    port.info = MakePortInfo(options, port.capabilities);
+    port.receiver = context_.congestion_control->NewReceiver(port.info);
+  }
+  slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
+}
+
+Endpoint::Impl::~Impl() {
+  for (Slot& slot : slots_) slot.connection.reset();
+  ReleaseReplyPeers();
+}
+
+RegionId Endpoint::Impl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
+                                        ConnectionId connection) {
+  Region region;
+  region.base = static_cast<uint8_t*>(base);
+  region.bytes = bytes;
+  region.access = access;
+  region.kind = kind;
+  region.connection = connection;
+  region.key = context_.random.Next();
+  for (const Port& port : context_.ports) {
+    if (port.capabilities.remote_placement && kind == MemoryKind::kHost) {
+      region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, base, bytes);
+    }
+  }
+  return context_.memory.Add(region);
+}
+
+void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
+  const Region* region = context_.memory.Find(id);
+  if (region == nullptr) return;
+  const Region copy = *region;
+  context_.memory.Remove(id);
+  for (const Port& port : context_.ports) {
+    if (copy.lane_keys[port.index] != 0) context_.environment->DeregisterMemory(port.index, copy.lane_keys[port.index]);
+  }
+  for (Slot& slot : slots_) {
+    Connection* connection = slot.connection.get();
+    if (connection == nullptr) continue;
+    if (connection->sender().UsesRegion(id) || connection->receiver().UsesRegion(id)) Abort(connection->id(), now);
+  }
+}
+
+RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
+  RemoteMemory remote;
+  const Region* region = context_.memory.Find(id);
+  if (region == nullptr) return remote;
+  remote.key = region->key;
+  remote.bytes = region->bytes;
+  remote.lane_base = reinterpret_cast<uint64_t>(region->base);
+  remote.lane_keys = region->lane_keys;
+  return remote;
+}
+
+uint32_t Endpoint::Impl::Listen() {
+  const uint32_t number = next_listener_++;
+  const uint64_t nonce = context_.random.Next();
+  listeners_[number] = nonce;
+  listener_by_nonce_[nonce] = number;
+  return number;
+}
+
+void Endpoint::Impl::CloseListener(uint32_t listener) {
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) return;
+  listener_by_nonce_.erase(found->second);
+  listeners_.erase(found);
+}
+
+ListenAddress Endpoint::Impl::listen_address(uint32_t listener) const {
+  ListenAddress address;
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) return address;
+  address.nonce = found->second;
+  for (const Port& port : context_.ports) {
+    if (address.ports == address.addresses.size()) break;
+    address.addresses[address.ports++] = port.address;
+  }
+  return address;
+}
+
+Connection* Endpoint::Impl::NewConnection() {
+  uint32_t slot;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.front();
+    free_slots_.pop_front();
+  } else {
+    if (slots_.size() > std::min(context_.options.max_connections, limits::kMaxConnections - 1)) return nullptr;
+    slot = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
+  slots_[slot].generation = (slots_[slot].generation + 1) & ((1u << (32 - kSlotBits)) - 1);
+  const ConnectionId id = slots_[slot].generation << kSlotBits | slot;
+  slots_[slot].connection = std::make_unique<Connection>(&context_, id);
+  ++live_;
+  return slots_[slot].connection.get();
+}
+
+Connection* Endpoint::Impl::Find(ConnectionId id) const {
+  const uint32_t slot = id & kSlotMask;
+  if (slot >= slots_.size()) return nullptr;
+  Connection* connection = slots_[slot].connection.get();
+  return connection != nullptr && connection->id() == id ? connection : nullptr;
+}
+
+ConnectionId Endpoint::Impl::Connect(const ListenAddress& address, Time now) {
+  if (address.ports == 0) return kNoConnection;
+  Connection* connection = NewConnection();
+  if (connection == nullptr) return kNoConnection;
+  connection->StartConnecting(address, context_.random.Next(), now);
+  After(connection, now);
+  return connection->id();
+}
+
+void Endpoint::Impl::Accept(ConnectionId id, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
+  EstablishedPeer peer;
+  const wire::Hello& hello = connection->client_hello();
+  peer.peer_connection = connection->peer().peer_connection;
+  peer.addresses.assign(hello.addresses.begin(), hello.addresses.begin() + hello.ports);
+  peer.segment_bytes = hello.segment_bytes;
+  const bool crc = context_.options.payload_checksum || (hello.features & wire::kFeaturePayloadCrc) != 0;
+  connection->Establish(peer, crc, now);
+  SendAccept(connection);
+  After(connection, now);
+}
+
+void Endpoint::Impl::Refuse(ConnectionId id, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
+  const wire::Hello hello = connection->client_hello();
+  ReplyRefuse(0, hello.addresses[0], connection->peer().peer_connection, connection->nonce(),
+              CloseReason::kRefusedByApplication);
+  connection->Finish(CloseReason::kRefusedByApplication, OperationStatus::kConnectionClosed, false, "", now);
+  After(connection, now);
+}
+
+void Endpoint::Impl::Close(ConnectionId id, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr) return;
+  connection->StartClosing(now);
+  After(connection, now);
+}
+
+void Endpoint::Impl::Abort(ConnectionId id, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr) return;
+  connection->Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, true, "", now);
+  After(connection, now);
+}
+
+ConnectionId Endpoint::Impl::ReserveConnection() {
+  Connection* connection = NewConnection();
+  return connection == nullptr ? kNoConnection : connection->id();
+}
+
+void Endpoint::Impl::Establish(ConnectionId id, const EstablishedPeer& peer, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr || connection->state() != Connection::State::kReserved || peer.addresses.empty()) return;
+  connection->Establish(peer, context_.options.payload_checksum, now);
+  ConnectionEvent unused;
+  connection->TakeEvent(&unused);  // nobody waits for it
+  After(connection, now);
+}
+
+// ---- the facade
+// ------------------------------------------------------------------------------------------------------------
+
+Endpoint::Endpoint(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
+                   EndpointEnvironment* environment, std::span<const PortDescription> ports)
+    : impl_(std::make_unique<Impl>(options, std::move(congestion_control), environment, ports)) {}
+Endpoint::~Endpoint() = default;
+
+RegionId Endpoint::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
+                                  ConnectionId connection) {
+  return impl_->RegisterMemory(base, bytes, access, kind, connection);
+}
+void Endpoint::DeregisterMemory(RegionId region, Time now) { impl_->DeregisterMemory(region, now); }
+RemoteMemory Endpoint::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
+
+uint32_t Endpoint::Listen() { return impl_->Listen(); }
+void Endpoint::CloseListener(uint32_t listener) { impl_->CloseListener(listener); }
+ListenAddress Endpoint::listen_address(uint32_t listener) const { return impl_->listen_address(listener); }
+ConnectionId Endpoint::Connect(const ListenAddress& address, Time now) { return impl_->Connect(address, now); }
+void Endpoint::Accept(ConnectionId connection, Time now) { impl_->Accept(connection, now); }
+void Endpoint::Refuse(ConnectionId connection, Time now) { impl_->Refuse(connection, now); }
+void Endpoint::Close(ConnectionId connection, Time now) { impl_->Close(connection, now); }
+void Endpoint::Abort(ConnectionId connection, Time now) { impl_->Abort(connection, now); }
+ConnectionId Endpoint::ReserveConnection() { return impl_->ReserveConnection(); }
+void Endpoint::Establish(ConnectionId connection, const EstablishedPeer& peer, Time now) {
+  impl_->Establish(connection, peer, now);
+}
+
+PostResult Endpoint::PostSend(ConnectionId connection, const SendRequest& request, Time now, OperationId* id) {
+  return impl_->PostSend(connection, request, now, id);
+}
+PostResult Endpoint::PostReceive(ConnectionId connection, const ReceiveRequest& request, Time now, OperationId* id) {
+  return impl_->PostReceive(connection, request, now, id);
+}
+PostResult Endpoint::PostWrite(ConnectionId connection, const WriteRequest& request, Time now, OperationId* id) {
+  return impl_->PostWrite(connection, request, now, id);
+}
+PostResult Endpoint::PostRead(ConnectionId connection, const ReadRequest& request, Time now, OperationId* id) {
+  return impl_->PostRead(connection, request, now, id);
+}
+PostResult Endpoint::PostAtomic(ConnectionId connection, const AtomicRequest& request, Time now, OperationId* id) {
+  return impl_->PostAtomic(connection, request, now, id);
+}
+PostResult Endpoint::PostFlush(ConnectionId connection, const FlushRequest& request, Time now, OperationId* id) {
+  return impl_->PostFlush(connection, request, now, id);
+}
+bool Endpoint::Cancel(ConnectionId connection, OperationId id, Time now) { return impl_->Cancel(connection, id, now); }
+
+size_t Endpoint::PollCompletions(std::span<Completion> out) { return impl_->PollCompletions(out); }
+size_t Endpoint::PollConnectionEvents(std::span<ConnectionEvent> out) { return impl_->PollConnectionEvents(out); }
+
+void Endpoint::HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  impl_->HandleSegments(port, segments, now);
+}
+size_t Endpoint::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
+  return impl_->PollTransmit(port, burst, room, now);
+}
+Time Endpoint::PollTimeout() const { return impl_->PollTimeout(); }
+void Endpoint::HandleTimeout(Time now) { impl_->HandleTimeout(now); }
+void Endpoint::HandlePortStatus(uint32_t port, bool up, Time now) { impl_->HandlePortStatus(port, up, now); }
+
+const EndpointCounters& Endpoint::counters() const { return impl_->context().counters; }
+const EndpointOptions& Endpoint::options() const { return impl_->context().options; }
+size_t Endpoint::connections() const { return impl_->connections(); }
+size_t Endpoint::MemoryOf(ConnectionId connection) const { return impl_->MemoryOf(connection); }
+
+}  // namespace paceline

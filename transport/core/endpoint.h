@@ -1,0 +1,155 @@
+// The protocol core: one endpoint with its connections, over one or more ports. It does no I/O, reads no clock, starts
+// no thread: segments in, segments out, time and randomness are arguments. Whoever owns it (engine/engine.h on real
+// lanes and in the simulated fabric, a stepping harness in tests) calls, in any order:
+//
+//   HandleSegments   what a lane received
+//   HandleTimeout    when PollTimeout() has come
+//   PollTransmit     to fill what a lane has room for
+//   PollCompletions, PollConnectionEvents   for the user
+//
+// and the Post* calls. Every call may change the answers of all Poll* calls.
+//
+// Thread rule: one thread at a time. Ownership: the endpoint owns its connections; buffers of operations belong to the
+// caller and are borrowed until their completion has been polled.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cc/congestion_control.h"
+#include "transport/base/limits.h"
+#include "transport/base/time.h"
+#include "transport/core/counters.h"
+#include "transport/core/types.h"
+#include "transport/lane/lane.h"
+
+namespace paceline {
+
+struct EndpointOptions {
+  uint64_t seed = 1;                        // all randomness of this endpoint: keys, ids, path choice
+  std::array<uint8_t, 32> cookie_secret{};  // of the connection cookies: random for real use
+  std::string congestion_control = "tita";  // name that peers must run too; the object itself is a constructor argument
+  std::string path_policy = "reps";         // see core/path/path_policy.h
+  uint32_t entropies = 64;                  // routes per pair of ports; at most what the lane offers
+  uint32_t eager_bytes = limits::kDefaultEagerBytes;
+  uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
+  uint32_t max_connections = 65536;
+  uint32_t max_operations = 4096;                   // per connection and direction
+  uint32_t max_completions = 65536;                 // completions not yet polled before posts answer kTryAgain
+  bool payload_checksum = true;                     // CRC-32C over payloads beside that over headers
+  uint32_t ack_every = 2;                           // packets received per acknowledgement at most
+  Duration max_ack_delay = Duration::Micros(25);    // an acknowledgement waits this long at most
+  Duration min_timeout = Duration::Millis(20);      // least retransmission time-out
+  Duration min_probe = Duration::Micros(200);       // least time before a tail probe
+  Duration assumed_rtt = Duration::Micros(50);      // until measured, when the lane states none
+  Rate assumed_link_rate = Rate::Gbps(100);         // when the lane states none
+  Duration connect_timeout = Duration::Seconds(5);  // unanswered connection request
+  Duration peer_timeout = Duration::Seconds(10);    // silence after which a peer is given up
+  Duration keepalive = Duration::Seconds(2);        // silence after which a peer is asked for a sign of life
+  Duration idle_after = Duration::Millis(500);      // quiet time after which a connection gives back its path state
+};
+
+// One local port, as the engine describes it.
+struct PortDescription {
+  LaneCapabilities capabilities;
+  LaneAddress address;
+};
+
+// What the core needs from whoever owns the lanes. Calls come only from inside the endpoint's calls.
+class EndpointEnvironment {
+ public:
+  virtual ~EndpointEnvironment() = default;
+  virtual uint32_t OpenPeer(uint32_t port, const LaneAddress& address) = 0;  // Lane::OpenPeer
+  virtual void ClosePeer(uint32_t port, uint32_t peer) = 0;
+  virtual uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) = 0;  // Lane::RegisterMemory
+  virtual void DeregisterMemory(uint32_t port, uint64_t key) = 0;
+};
+
+// Parameters of a connection that both sides know without a handshake (simulated studies, test harnesses).
+struct EstablishedPeer {
+  ConnectionId peer_connection = kNoConnection;
+  std::vector<LaneAddress> addresses;  // by the peer's port
+  uint32_t segment_bytes = 0;          // 0: as large as our ports allow
+  uint64_t remote_group = 0;           // FlowInfo::remote_group
+  Duration base_rtt;                   // zero: not known
+};
+
+// Room for one burst: segments and the headers they point to. Owned by the caller of PollTransmit.
+struct TxBurst {
+  static constexpr size_t kSegments = 64;
+  std::array<TxSegment, kSegments> segments;
+  std::array<std::array<uint8_t, limits::kMaxControlBytes>, kSegments> headers;
+};
+
+class Endpoint {
+ public:
+  Endpoint(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
+           EndpointEnvironment* environment, std::span<const PortDescription> ports);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // ---- memory
+  // Registers [base, base + bytes) for remote access and for local use. kPhantom: base is nullptr.
+  // `connection`: only this peer may use it; kNoConnection: any peer. Returns kUnregistered when out of ids.
+  RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind = MemoryKind::kHost,
+                          ConnectionId connection = kNoConnection);
+  // At once: what arrives later for it is refused. Operations that still use it locally end with kCancelled.
+  void DeregisterMemory(RegionId region, Time now);
+  RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
+
+  // ---- connections
+  uint32_t Listen();  // a listener's number, never 0
+  void CloseListener(uint32_t listener);
+  ListenAddress listen_address(uint32_t listener) const;
+  // Starts to connect; kEstablished or kClosed follows as an event. kNoConnection: at the bound.
+  ConnectionId Connect(const ListenAddress& address, Time now);
+  void Accept(ConnectionId connection, Time now);  // answers kRequest
+  void Refuse(ConnectionId connection, Time now);
+  // Orderly: what was posted before is carried out first (receives are completed with kConnectionClosed), then kClosed.
+  void Close(ConnectionId connection, Time now);
+  // At once: every operation left ends with kConnectionClosed, the peer is told.
+  void Abort(ConnectionId connection, Time now);
+  // Without handshake: reserve on both sides, then establish on both sides.
+  ConnectionId ReserveConnection();
+  void Establish(ConnectionId connection, const EstablishedPeer& peer, Time now);
+
+  // ---- operations (id may be nullptr)
+  PostResult PostSend(ConnectionId connection, const SendRequest& request, Time now, OperationId* id = nullptr);
+  PostResult PostReceive(ConnectionId connection, const ReceiveRequest& request, Time now, OperationId* id = nullptr);
+  PostResult PostWrite(ConnectionId connection, const WriteRequest& request, Time now, OperationId* id = nullptr);
+  PostResult PostRead(ConnectionId connection, const ReadRequest& request, Time now, OperationId* id = nullptr);
+  PostResult PostAtomic(ConnectionId connection, const AtomicRequest& request, Time now, OperationId* id = nullptr);
+  PostResult PostFlush(ConnectionId connection, const FlushRequest& request, Time now, OperationId* id = nullptr);
+  // True: it will complete with kCancelled. False: too late (it will complete as usual) or unknown.
+  bool Cancel(ConnectionId connection, OperationId id, Time now);
+
+  size_t PollCompletions(std::span<Completion> out);
+  size_t PollConnectionEvents(std::span<ConnectionEvent> out);
+
+  // ---- I/O
+  void HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+  // At most `room` segments for this port; returns how many are in burst.segments. Pointers in them live until the next
+  // call on this endpoint, or until the burst is used again, whichever comes first.
+  size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
+  Time PollTimeout() const;
+  void HandleTimeout(Time now);
+  void HandlePortStatus(uint32_t port, bool up, Time now);
+
+  // ---- looking in
+  const EndpointCounters& counters() const;
+  const EndpointOptions& options() const;
+  size_t connections() const;
+  // Bytes of memory that this connection holds now, with its share of pooled state. For `paceline info` and tests.
+  size_t MemoryOf(ConnectionId connection) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,205 @@
+// The endpoint's connections and what they share: numbers, listeners, timers, who sends next. The class behind
+// endpoint.h; its parts are in files of their own:
+//   endpoint.cc             memory, connections, the facade
+//   endpoint_operations.cc  posting operations
+//   endpoint_handshake.cc   connection set-up, answers to strangers
+//   endpoint_io.cc          arrivals, departures, time
+//
+// Thread rule: as endpoint.h.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "transport/base/timer_heap.h"
+#include "transport/core/connection.h"
+#include "transport/core/context.h"
+#include "transport/core/cookie.h"
+#include "transport/core/endpoint.h"
+#include "transport/wire/packet.h"
+
+namespace paceline {
+
+class Endpoint::Impl {
+ public:
+  Impl(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
+       EndpointEnvironment* environment, std::span<const PortDescription> ports);
+
+  ~Impl();
+
+  // ---- memory
+  RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection);
+
+  void DeregisterMemory(RegionId id, Time now);
+
+  RemoteMemory ExportMemory(RegionId id) const;
+
+  // ---- connections
+  uint32_t Listen();
+
+  void CloseListener(uint32_t listener);
+
+  ListenAddress listen_address(uint32_t listener) const;
+
+  Connection* NewConnection();
+
+  Connection* Find(ConnectionId id) const;
+
+  ConnectionId Connect(const ListenAddress& address, Time now);
+
+  void Accept(ConnectionId id, Time now);
+
+  void Refuse(ConnectionId id, Time now);
+
+  void Close(ConnectionId id, Time now);
+
+  void Abort(ConnectionId id, Time now);
+
+  ConnectionId ReserveConnection();
+
+  void Establish(ConnectionId id, const EstablishedPeer& peer, Time now);
+
+  // ---- operations
+  // The connection if operations may be posted on it, with a completion reserved; else nullptr and why.
+  Connection* Prepare(ConnectionId id, PostResult* result);
+
+  PostResult PostMessage(ConnectionId id, Time now, OperationId* operation, TxMessage* message);
+
+  // A message with what all operations with a local buffer have.
+  TxMessage* NewMessage(Operation operation, wire::MessageKind kind, const LocalBuffer& buffer, uint64_t user_data);
+
+  PostResult CheckBuffer(const LocalBuffer& buffer) const;
+  static bool InBounds(const RemoteMemory& remote, uint64_t offset, uint64_t bytes);
+
+  PostResult PostSend(ConnectionId id, const SendRequest& request, Time now, OperationId* operation);
+
+  PostResult PostReceive(ConnectionId id, const ReceiveRequest& request, Time now, OperationId* operation);
+
+  PostResult PostWrite(ConnectionId id, const WriteRequest& request, Time now, OperationId* operation);
+
+  PostResult PostRead(ConnectionId id, const ReadRequest& request, Time now, OperationId* operation);
+
+  PostResult PostAtomic(ConnectionId id, const AtomicRequest& request, Time now, OperationId* operation);
+
+  PostResult PostFlush(ConnectionId id, const FlushRequest& request, Time now, OperationId* operation);
+
+  bool Cancel(ConnectionId id, OperationId operation, Time now);
+
+  size_t PollCompletions(std::span<Completion> out) { return context_.completions.Poll(out); }
+
+  size_t PollConnectionEvents(std::span<ConnectionEvent> out);
+
+  // ---- arrivals
+  void HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+
+  void HandlePacket(uint32_t port, const RxSegment& segment, Time now);
+
+  // ---- handshake
+  wire::Hello OurHello() const;
+
+  void HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now);
+
+  void SendAccept(Connection* connection);
+
+  void HandleCookie(ConnectionId id, std::span<const uint8_t> body, Time now);
+
+  void HandleAccept(ConnectionId id, std::span<const uint8_t> body, Time now);
+
+  void HandleRefuse(ConnectionId id, std::span<const uint8_t> body, Time now);
+
+  // A request in another version: its first fields stand where they stand in ours.
+  void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment, Time now);
+
+  // ---- answers to strangers: packets that belong to no established connection
+  struct Reply {
+    uint32_t port = 0;
+    LaneAddress address;
+    ConnectionId connection = kNoConnection;  // takes port and address from it when set
+    size_t size = 0;
+    std::array<uint8_t, limits::kMaxControlBytes> bytes;
+  };
+
+  Reply* NewReply(uint32_t port, const LaneAddress& address);
+
+  void ReplyRefuse(uint32_t port, const LaneAddress& address, ConnectionId peer_connection, uint64_t nonce,
+                   CloseReason reason);
+
+  void ReleaseReplyPeers();
+
+  // ---- departures
+  size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
+
+  size_t TransmitReplies(uint32_t port, TxBurst& burst, size_t room);
+
+  void SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t size);
+
+  size_t TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+
+  uint16_t NextControlEntropy(uint32_t port);
+
+  size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now);
+
+  // ---- time
+  Time PollTimeout() const;
+
+  void HandleTimeout(Time now);
+
+  void HandlePortStatus(uint32_t port, bool up, Time now);
+
+  // Puts a connection into the lists that fit its state, after anything happened to it.
+  void After(Connection* connection, Time now);
+
+  // A server connection counts as pending until it was accepted or has ended.
+  bool settled(Connection* connection) const { return slots_[connection->id() & kSlotMask].settled; }
+  void SetSettled(Connection* connection) { slots_[connection->id() & kSlotMask].settled = true; }
+
+  void Touch(Connection* connection);
+
+  void Free(Connection* connection);
+
+  size_t MemoryOf(ConnectionId id) const;
+
+  const CoreContext& context() const { return context_; }
+  size_t connections() const { return live_; }
+
+ private:
+  struct Slot {
+    std::unique_ptr<Connection> connection;
+    uint32_t generation = 0;
+    bool settled = false;
+  };
+  struct PendingRequest {
+    ConnectionId connection = kNoConnection;
+    wire::InitPacket init;
+    uint32_t port = 0;
+    LaneAddress address;
+  };
+
+  static constexpr uint32_t kSlotBits = 20;  // of a connection id; the rest counts the uses of the slot
+  static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
+
+  CoreContext context_;
+  CookieJar cookies_;
+  std::vector<Slot> slots_;
+  std::deque<uint32_t> free_slots_;  // the longest unused first
+  size_t live_ = 0;
+  uint32_t next_listener_ = 1;
+  absl::flat_hash_map<uint32_t, uint64_t> listeners_;
+  absl::flat_hash_map<uint64_t, uint32_t> listener_by_nonce_;
+  absl::flat_hash_map<std::pair<uint64_t, ConnectionId>, ConnectionId> requests_;  // of clients, by nonce and number
+  uint32_t pending_requests_ = 0;
+  std::deque<Reply> replies_;
+  std::vector<std::pair<uint32_t, uint32_t>> reply_peers_;  // opened for one packet each
+  std::optional<PendingRequest> pending_request_;
+  uint32_t control_entropy_ = 0;
+  std::deque<ConnectionEvent> events_;
+  TimerHeap timers_;
+  IntrusiveList<Connection, &Connection::ready_link> ready_;
+  IntrusiveList<Connection, &Connection::control_link> control_;
+  IntrusiveList<Connection, &Connection::touched_link> touched_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,295 @@
+#include <algorithm>
+
+#include "transport/core/endpoint_impl.h"
+
+namespace paceline {
+
+void Endpoint::Impl::HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  for (const RxSegment& segment : segments) {
+    ++context_.counters.rx_packets;
+    if (segment.kind == SegmentKind::kWrite) {
+      Connection* connection = Find(segment.connection);
+      if (connection == nullptr) {
+        ++context_.counters.rx_unknown_connection;
+        continue;
+      }
+      connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, now);
+      Touch(connection);
+      continue;
+    }
+    HandlePacket(port, segment, now);
+  }
+  while (Connection* connection = touched_.PopFront()) {
+    if (connection->state() == Connection::State::kEstablished || connection->state() == Connection::State::kClosing) {
+      connection->receiver().FinishBurst(now);
+    }
+    After(connection, now);
+  }
+}
+
+void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time now) {
+  EndpointCounters& counters = context_.counters;
+  const std::span<const uint8_t> packet(segment.data, segment.data_bytes);
+  bool bad_checksum = false;
+  const auto common = wire::ParseCommon(packet, &bad_checksum);
+  if (!common.has_value()) {
+    ++(bad_checksum ? counters.rx_bad_checksum : counters.rx_malformed);
+    return;
+  }
+  if (common->version != wire::kVersion) {
+    if (common->type == wire::PacketType::kInit) RefuseVersion(port, packet.subspan(wire::kCommonBytes), segment, now);
+    return;
+  }
+  const auto body = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
+  const Time arrived = context_.ports[port].capabilities.rx_timestamps ? std::min(segment.received_at, now) : now;
+  switch (common->type) {
+    case wire::PacketType::kData: {
+      Connection* connection = Find(common->connection);
+      if (connection == nullptr) {
+        ++counters.rx_unknown_connection;
+        return;
+      }
+      const auto header = wire::ParseData(*common, packet);
+      if (!header.has_value()) {
+        ++counters.rx_malformed;
+        return;
+      }
+      Receiver::Arrival arrival;
+      arrival.port = port;
+      arrival.payload_bytes = static_cast<uint32_t>(packet.size()) - common->header_bytes;
+      if (arrival.payload_bytes > 0) {
+        arrival.payload = packet.data() + common->header_bytes;
+      } else {
+        arrival.payload_bytes = segment.phantom_bytes;
+      }
+      arrival.marked = segment.congestion_experienced;
+      arrival.trimmed = segment.trimmed;
+      arrival.arrived = arrived;
+      connection->HandleData(*header, arrival, now);
+      Touch(connection);
+      return;
+    }
+    case wire::PacketType::kControl: {
+      Connection* connection = Find(common->connection);
+      if (connection == nullptr) {
+        ++counters.rx_unknown_connection;
+        return;
+      }
+      if (!connection->HandleControl(body, port, arrived, now)) ++counters.rx_malformed;
+      Touch(connection);
+      return;
+    }
+    case wire::PacketType::kInit:
+      HandleInit(port, body, *segment.source, now);
+      return;
+    case wire::PacketType::kCookie:
+      HandleCookie(common->connection, body, now);
+      return;
+    case wire::PacketType::kAccept:
+      HandleAccept(common->connection, body, now);
+      return;
+    case wire::PacketType::kRefuse:
+      HandleRefuse(common->connection, body, now);
+      return;
+    case wire::PacketType::kInvalid:
+      break;
+  }
+  ++counters.rx_malformed;
+}
+
+size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
+  room = std::min(room, TxBurst::kSegments);
+  if (!reply_peers_.empty()) ReleaseReplyPeers();
+  size_t filled = 0;
+  if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
+  if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now);
+  while (filled < room) {
+    Connection* connection = ready_.front();
+    if (connection == nullptr) break;
+    const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
+    const size_t more = connection->sender().Fill(port, burst, filled, std::min(room - filled, quantum), now);
+    filled += more;
+    connection->ready_link.Unlink();
+    // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
+    const bool stalled = more == 0 && connection->sender().may_have_more();
+    After(connection, now);
+    if (stalled) break;
+  }
+  return filled;
+}
+
+size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t room) {
+  size_t filled = 0;
+  while (filled < room && !replies_.empty()) {
+    Reply& reply = replies_.front();
+    uint32_t peer = 0;
+    if (reply.connection != kNoConnection) {
+      Connection* connection = Find(reply.connection);
+      if (connection == nullptr || connection->peer().remote_ports == 0) {
+        replies_.pop_front();
+        continue;
+      }
+      peer = connection->peer().handle[port];
+    } else {
+      if (reply.port != port) break;
+      peer = context_.environment->OpenPeer(port, reply.address);
+      reply_peers_.emplace_back(port, peer);
+    }
+    std::copy_n(reply.bytes.begin(), reply.size, burst.headers[filled].begin());
+    SetControl(burst, filled, peer, reply.size);
+    ++filled;
+    replies_.pop_front();
+  }
+  return filled;
+}
+
+void Endpoint::Impl::SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t size) {
+  TxSegment& segment = burst.segments[at];
+  segment = TxSegment{};
+  segment.control = true;
+  segment.peer = peer;
+  segment.header = burst.headers[at].data();
+  segment.header_bytes = static_cast<uint16_t>(size);
+  ++context_.counters.tx_packets;
+}
+
+size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  size_t filled = 0;
+  for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
+    Connection* next = control_.Next(connection);
+    if (connection->state() == Connection::State::kConnecting) {
+      filled += TransmitRequest(connection, port, burst, at + filled, now);
+    } else if (connection->control_port() == port) {
+      connection->control_link.Unlink();
+      const size_t size = connection->BuildControl(burst.headers[at + filled], now);
+      if (size > 0) {
+        SetControl(burst, at + filled, connection->peer().handle[port], size);
+        burst.segments[at + filled].entropy = NextControlEntropy(port);
+        ++filled;
+      }
+      After(connection, now);
+    }
+    connection = next;
+  }
+  return filled;
+}
+
+uint16_t Endpoint::Impl::NextControlEntropy(uint32_t port) {
+  const uint32_t entropies = std::max(1u, context_.ports[port].capabilities.entropies);
+  control_entropy_ = control_entropy_ + 1 >= entropies ? 0 : control_entropy_ + 1;
+  return static_cast<uint16_t>(control_entropy_);
+}
+
+size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now) {
+  if (!pending_request_.has_value() || pending_request_->connection != connection->id()) {
+    PendingRequest request{.connection = connection->id()};
+    if (!connection->PollRequest(&request.init, &request.port, &request.address, now)) {
+      connection->control_link.Unlink();
+      After(connection, now);
+      return 0;
+    }
+    request.init.hello = OurHello();
+    pending_request_ = request;
+  }
+  if (pending_request_->port != port && context_.ports[pending_request_->port].up) return 0;
+  connection->control_link.Unlink();
+  const uint32_t peer = context_.environment->OpenPeer(port, pending_request_->address);
+  reply_peers_.emplace_back(port, peer);
+  const size_t size = wire::EncodeInit(pending_request_->init, burst.headers[at]);
+  SetControl(burst, at, peer, size);
+  pending_request_.reset();
+  After(connection, now);
+  return 1;
+}
+
+Time Endpoint::Impl::PollTimeout() const {
+  Time next = timers_.next();
+  for (const Port& port : context_.ports) {
+    if (port.receiver != nullptr) next = std::min(next, port.receiver->PollTimeout());
+  }
+  return next;
+}
+
+void Endpoint::Impl::HandleTimeout(Time now) {
+  uint32_t slot;
+  while (timers_.PopDue(now, &slot)) {
+    Connection* connection = slots_[slot].connection.get();
+    if (connection == nullptr) continue;
+    if (connection->PollTimeout() <= now) connection->HandleTimeout(now);
+    After(connection, now);
+  }
+  std::array<Grant, 32> grants;
+  for (Port& port : context_.ports) {
+    if (port.receiver == nullptr || port.receiver->PollTimeout() > now) continue;
+    size_t n;
+    do {
+      n = port.receiver->PollGrants(now, grants);
+      for (size_t i = 0; i < n; ++i) {
+        Connection* connection = port.flow_owner[grants[i].flow];
+        if (connection == nullptr) continue;
+        connection->receiver().OnGrant(port.index, grants[i]);
+        if (!connection->control_link.linked()) control_.PushBack(connection);
+      }
+    } while (n == grants.size());
+  }
+}
+
+void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
+  (void)now;
+  if (context_.ports[port].up == up) return;
+  context_.ports[port].up = up;
+  ++context_.counters.port_changes;
+}
+
+void Endpoint::Impl::After(Connection* connection, Time now) {
+  ConnectionEvent event;
+  if (connection->TakeEvent(&event)) {
+    if (event.kind == ConnectionEventKind::kClosed || event.kind == ConnectionEventKind::kEstablished) {
+      if (connection->is_server() && pending_requests_ > 0 && !settled(connection)) --pending_requests_;
+      SetSettled(connection);
+    }
+    events_.push_back(std::move(event));
+  }
+  switch (connection->state()) {
+    case Connection::State::kFinished:
+      Free(connection);
+      return;
+    case Connection::State::kConnecting:
+      if (connection->PollTimeout() <= now && !connection->control_link.linked()) control_.PushBack(connection);
+      break;
+    case Connection::State::kEstablished:
+    case Connection::State::kClosing:
+      if (connection->sender().may_have_more() && !connection->ready_link.linked()) ready_.PushBack(connection);
+      [[fallthrough]];
+    case Connection::State::kLingering:
+      if (connection->control_due(now) && !connection->control_link.linked()) control_.PushBack(connection);
+      break;
+    case Connection::State::kReserved:
+    case Connection::State::kRequested:
+      break;
+  }
+  // A request that is due waits for a port to take it, not for time: then only the end of patience is a deadline.
+  Time deadline = connection->PollTimeout();
+  if (connection->state() == Connection::State::kConnecting && deadline <= now) deadline = connection->give_up_at();
+  timers_.Schedule(connection->id() & kSlotMask, deadline);
+}
+
+void Endpoint::Impl::Touch(Connection* connection) {
+  if (!connection->touched_link.linked()) touched_.PushBack(connection);
+}
+
+void Endpoint::Impl::Free(Connection* connection) {
+  const uint32_t slot = connection->id() & kSlotMask;
+  if (connection->is_server()) requests_.erase(std::make_pair(connection->nonce(), connection->peer().peer_connection));
+  slots_[slot].connection.reset();
+  slots_[slot].settled = false;
+  free_slots_.push_back(slot);
+  --live_;
+}
+
+size_t Endpoint::Impl::MemoryOf(ConnectionId id) const {
+  const Connection* connection = Find(id);
+  return connection == nullptr ? 0 : sizeof(Slot) + connection->memory_bytes();
+}
+
+}  // namespace paceline

@@ -1,0 +1,157 @@
+#include <algorithm>
+
+#include "transport/core/endpoint_impl.h"
+
+namespace paceline {
+
+Connection* Endpoint::Impl::Prepare(ConnectionId id, PostResult* result) {
+  Connection* connection = Find(id);
+  if (connection == nullptr || connection->state() != Connection::State::kEstablished) {
+    *result = PostResult::kUnknownConnection;
+    return nullptr;
+  }
+  if (!context_.completions.Reserve()) {
+    *result = PostResult::kTryAgain;
+    return nullptr;
+  }
+  *result = PostResult::kOk;
+  return connection;
+}
+
+PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* operation, TxMessage* message) {
+  PostResult result;
+  Connection* connection = Prepare(id, &result);
+  if (connection != nullptr && connection->sender().operations() >= context_.options.max_operations) {
+    context_.completions.Unreserve();
+    result = PostResult::kTryAgain;
+    connection = nullptr;
+  }
+  if (connection == nullptr) {
+    context_.tx_messages.Delete(message);
+    return result;
+  }
+  message->operation_id = context_.next_operation++;
+  if (operation != nullptr) *operation = message->operation_id;
+  connection->sender().Post(message, now);
+  After(connection, now);
+  return PostResult::kOk;
+}
+
+TxMessage* Endpoint::Impl::NewMessage(Operation operation, wire::MessageKind kind, const LocalBuffer& buffer,
+                                      uint64_t user_data) {
+  TxMessage* message = context_.tx_messages.New();
+  message->operation = operation;
+  message->kind = kind;
+  message->data = static_cast<const uint8_t*>(buffer.data);
+  message->payload_bytes = message->length = buffer.bytes;
+  message->region = buffer.region;
+  message->user_data = user_data;
+  return message;
+}
+
+PostResult Endpoint::Impl::CheckBuffer(const LocalBuffer& buffer) const {
+  if (buffer.bytes > limits::kMaxMessageBytes) return PostResult::kInvalidArgument;
+  return context_.memory.CheckLocal(buffer) ? PostResult::kOk : PostResult::kInvalidMemory;
+}
+
+bool Endpoint::Impl::InBounds(const RemoteMemory& remote, uint64_t offset, uint64_t bytes) {
+  return offset <= remote.bytes && bytes <= remote.bytes - offset;
+}
+
+PostResult Endpoint::Impl::PostSend(ConnectionId id, const SendRequest& request, Time now, OperationId* operation) {
+  if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  TxMessage* message = NewMessage(Operation::kSend, wire::MessageKind::kSend, request.buffer, request.user_data);
+  message->tag = request.tag;
+  message->has_immediate = request.has_immediate;
+  message->immediate = request.immediate;
+  return PostMessage(id, now, operation, message);
+}
+
+PostResult Endpoint::Impl::PostReceive(ConnectionId id, const ReceiveRequest& request, Time now,
+                                       OperationId* operation) {
+  if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  PostResult result;
+  Connection* connection = Prepare(id, &result);
+  if (connection == nullptr) return result;
+  if (connection->receiver().operations() >= context_.options.max_operations) {
+    context_.completions.Unreserve();
+    return PostResult::kTryAgain;
+  }
+  const OperationId receive = context_.next_operation++;
+  if (operation != nullptr) *operation = receive;
+  connection->receiver().PostReceive(request, receive, now);
+  After(connection, now);
+  return PostResult::kOk;
+}
+
+PostResult Endpoint::Impl::PostWrite(ConnectionId id, const WriteRequest& request, Time now, OperationId* operation) {
+  if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  if (!InBounds(request.remote, request.remote_offset, request.buffer.bytes)) return PostResult::kInvalidMemory;
+  TxMessage* message = NewMessage(request.has_immediate ? Operation::kWriteImmediate : Operation::kWrite,
+                                  wire::MessageKind::kWrite, request.buffer, request.user_data);
+  message->remote_key = request.remote.key;
+  message->remote_offset = request.remote_offset;
+  message->has_immediate = request.has_immediate;
+  message->immediate = request.immediate;
+  const bool placeable = std::any_of(request.remote.lane_keys.begin(), request.remote.lane_keys.end(),
+                                     [](uint64_t key) { return key != 0; });
+  if (placeable && request.buffer.bytes > 0 && context_.ports[0].capabilities.remote_placement) {
+    message->placement = std::make_unique<PlacementTarget>();
+    message->placement->address = request.remote.lane_base + request.remote_offset;
+    message->placement->keys = request.remote.lane_keys;
+  }
+  return PostMessage(id, now, operation, message);
+}
+
+PostResult Endpoint::Impl::PostRead(ConnectionId id, const ReadRequest& request, Time now, OperationId* operation) {
+  if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  if (!InBounds(request.remote, request.remote_offset, request.buffer.bytes)) return PostResult::kInvalidMemory;
+  TxMessage* message = NewMessage(Operation::kRead, wire::MessageKind::kReadRequest, request.buffer, request.user_data);
+  message->data = nullptr;
+  message->payload_bytes = 0;
+  message->answer_buffer = static_cast<uint8_t*>(request.buffer.data);
+  message->wants_answer = true;
+  message->remote_key = request.remote.key;
+  message->remote_offset = request.remote_offset;
+  return PostMessage(id, now, operation, message);
+}
+
+PostResult Endpoint::Impl::PostAtomic(ConnectionId id, const AtomicRequest& request, Time now, OperationId* operation) {
+  const bool add = request.operation == Operation::kFetchAdd;
+  if (!add && request.operation != Operation::kCompareSwap) return PostResult::kInvalidArgument;
+  if (request.remote_offset % 8 != 0) return PostResult::kInvalidArgument;
+  if (!InBounds(request.remote, request.remote_offset, 8)) return PostResult::kInvalidMemory;
+  TxMessage* message = NewMessage(
+      request.operation, add ? wire::MessageKind::kFetchAdd : wire::MessageKind::kCompareSwap, {}, request.user_data);
+  message->length = 8;
+  message->wants_answer = true;
+  message->remote_key = request.remote.key;
+  message->remote_offset = request.remote_offset;
+  message->operand = request.operand;
+  message->compare = request.compare;
+  return PostMessage(id, now, operation, message);
+}
+
+PostResult Endpoint::Impl::PostFlush(ConnectionId id, const FlushRequest& request, Time now, OperationId* operation) {
+  return PostMessage(id, now, operation,
+                     NewMessage(Operation::kFlush, wire::MessageKind::kProbe, {}, request.user_data));
+}
+
+bool Endpoint::Impl::Cancel(ConnectionId id, OperationId operation, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr) return false;
+  const bool cancelled = connection->receiver().Cancel(operation, now) || connection->sender().Cancel(operation);
+  After(connection, now);
+  return cancelled;
+}
+
+size_t Endpoint::Impl::PollConnectionEvents(std::span<ConnectionEvent> out) {
+  size_t n = 0;
+  while (n < out.size() && !events_.empty()) {
+    out[n++] = std::move(events_.front());
+    events_.pop_front();
+  }
+  return n;
+}
+
+}  // namespace paceline

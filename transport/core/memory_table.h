@@ -1,0 +1,48 @@
+// Registered memory: local regions by id, remote access by random 64-bit key. Revocation is at once: a removed key is
+// unknown from the next packet on.
+//
+// Thread rule: the endpoint's thread. The memory itself belongs to the user.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "transport/core/types.h"
+
+namespace paceline {
+
+struct Region {
+  uint8_t* base = nullptr;  // nullptr: phantom
+  uint64_t bytes = 0;
+  uint8_t access = kLocalOnly;
+  MemoryKind kind = MemoryKind::kHost;
+  ConnectionId connection = kNoConnection;  // only this peer; kNoConnection: any
+  RegionId id = kUnregistered;
+  uint64_t key = 0;
+  std::array<uint64_t, limits::kMaxPorts> lane_keys{};
+  bool live = false;
+};
+
+class MemoryTable {
+ public:
+  // Takes everything but the id from `region`; `region.key` must be fresh. kUnregistered: no id left.
+  RegionId Add(const Region& region);
+  void Remove(RegionId id);
+  const Region* Find(RegionId id) const;
+
+  // May a local operation use this buffer? Unregistered host memory may always be used.
+  bool CheckLocal(const LocalBuffer& buffer) const;
+  // The region that `key` opens for all of [offset, offset + bytes) with the given access by this connection, or
+  // nullptr.
+  const Region* CheckRemote(uint64_t key, uint64_t offset, uint64_t bytes, uint8_t access,
+                            ConnectionId connection) const;
+
+ private:
+  static constexpr uint32_t kSlotBits = 20;
+  std::vector<Region> slots_;
+  std::vector<uint32_t> free_;
+  absl::flat_hash_map<uint64_t, RegionId> by_key_;
+};
+
+}  // namespace paceline

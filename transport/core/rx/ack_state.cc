@@ -1,0 +1,79 @@
+#include "transport/core/rx/ack_state.h"
+
+#include <algorithm>
+
+namespace paceline {
+
+void AckState::OnFloor(uint64_t floor) {
+  received_.AdvanceTo(floor);
+  if (any_marked_) {
+    marked_.AdvanceTo(floor);
+    any_marked_ = marked_.end() > marked_.begin();
+  }
+  cumulative_ = std::max(cumulative_, floor);
+}
+
+AckState::Verdict AckState::Check(uint64_t psn) const {
+  if (psn < received_.begin()) return Verdict::kDuplicate;
+  if (!received_.Reaches(psn)) return Verdict::kOutOfWindow;
+  return received_.Test(psn) ? Verdict::kDuplicate : Verdict::kNew;
+}
+
+void AckState::OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time arrived) {
+  received_.Set(psn);
+  if (psn == cumulative_) cumulative_ = received_.FirstClear(cumulative_);
+  if (marked) {
+    if (!any_marked_) marked_.AdvanceTo(received_.begin());
+    marked_.Set(psn);
+    any_marked_ = true;
+  }
+  if (psn > newest_psn_) {
+    newest_psn_ = psn;
+    newest_timestamp_ = timestamp;
+    newest_arrived_ = arrived;
+  }
+}
+
+void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now) {
+  ++unacknowledged_;
+  const Time at = at_once || unacknowledged_ >= every ? now : now + delay;
+  ack_at_ = std::min(ack_at_, at);
+}
+
+void AckState::Build(wire::AckFrame* frame, Time now) {
+  cumulative_ = std::max(cumulative_, received_.FirstClear(cumulative_));
+  frame->newest_psn = static_cast<uint32_t>(newest_psn_);
+  frame->timestamp = newest_timestamp_;
+  const int64_t delay = now > newest_arrived_ ? (now - newest_arrived_).nanos() : 0;
+  frame->delay_nanos = static_cast<uint32_t>(std::min<int64_t>(delay, 0xffffffff));
+  frame->cumulative = static_cast<uint32_t>(cumulative_);
+  // From the first gap on; when that is too far back, the newest words. Marks are told from the window's begin.
+  const uint64_t from = any_marked_ ? received_.begin() : cumulative_;
+  const uint64_t last_word =
+      received_.end() == received_.begin() ? from & ~uint64_t{63} : (received_.end() - 1) & ~uint64_t{63};
+  uint64_t base = from & ~uint64_t{63};
+  constexpr uint64_t kSpan = (limits::kSackWords - 1) * uint64_t{64};
+  if (last_word > base + kSpan) base = last_word - kSpan;
+  frame->base = static_cast<uint32_t>(base);
+  frame->words = 0;
+  frame->has_marks = any_marked_;
+  for (uint64_t word = base; word <= last_word && word < received_.end(); word += 64) {
+    frame->received[frame->words] = received_.Word(word);
+    frame->marked[frame->words] = any_marked_ ? marked_.Word(word) : 0;
+    ++frame->words;
+  }
+  unacknowledged_ = 0;
+  ack_at_ = Time::Never();
+}
+
+void AckState::ReleaseIdleState() {
+  // What is forgotten here is below the sender's floor, or will be refused as a duplicate by its message number.
+  received_.AdvanceTo(std::max(cumulative_, received_.end()));
+  received_.Release();
+  marked_.AdvanceTo(received_.begin());
+  marked_.Release();
+  cumulative_ = std::max(cumulative_, received_.begin());
+  any_marked_ = false;
+}
+
+}  // namespace paceline

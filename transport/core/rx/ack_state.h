@@ -1,0 +1,54 @@
+// Which packets have arrived, when to say so, and the acknowledgement that says it. Packet sequence numbers are never
+// used twice, so a second arrival is a copy that the network made.
+//
+// Thread rule: the endpoint's thread.
+#pragma once
+
+#include <cstdint>
+
+#include "transport/base/bit_window.h"
+#include "transport/base/limits.h"
+#include "transport/base/sequence.h"
+#include "transport/base/time.h"
+#include "transport/wire/frames.h"
+
+namespace paceline {
+
+class AckState {
+ public:
+  enum class Verdict { kNew, kDuplicate, kOutOfWindow };
+
+  uint64_t UnwrapPsn(uint32_t psn) const { return Unwrap(psn, newest_psn_); }
+  uint64_t UnwrapShortPsn(uint32_t psn20) const { return Unwrap<20>(psn20, newest_psn_); }
+
+  // The sender waits for nothing below `floor`.
+  void OnFloor(uint64_t floor);
+  Verdict Check(uint64_t psn) const;
+  // Packet `psn` (which Check called new) was taken.
+  void OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time arrived);
+  // Something arrived that the sender should hear of now or within `delay`.
+  void RequestAck(bool at_once, uint32_t every, Duration delay, Time now);
+
+  bool due(Time now) const { return ack_at_ <= now; }
+  bool pending() const { return !ack_at_.is_never(); }
+  Time deadline() const { return ack_at_; }
+  // Fills the frame and counts the acknowledgement as sent.
+  void Build(wire::AckFrame* frame, Time now);
+
+  bool idle() const { return ack_at_.is_never(); }
+  void ReleaseIdleState();
+  size_t memory_bytes() const { return received_.memory_bytes() + marked_.memory_bytes(); }
+
+ private:
+  BitWindow received_{2 * limits::kMaxOutstandingPackets, 1};
+  BitWindow marked_{2 * limits::kMaxOutstandingPackets, 1};
+  uint64_t cumulative_ = 1;  // everything below has arrived or is not waited for
+  uint64_t newest_psn_ = 0;
+  uint32_t newest_timestamp_ = 0;
+  Time newest_arrived_;
+  bool any_marked_ = false;
+  uint32_t unacknowledged_ = 0;
+  Time ack_at_ = Time::Never();
+};
+
+}  // namespace paceline

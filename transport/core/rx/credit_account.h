@@ -1,0 +1,57 @@
+// What the receiving half tells the allocator of a port about one flow, and what comes back. Counts on the wire run
+// from the start of the connection; the allocator counts from the moment when the flow was added to it.
+//
+//   demand_end = the larger of  arrived + lost + bytes of messages known here that are still to come
+//                          and  tx_total + backlog as the sender said it
+//
+// Each side knows something that the other does not know yet: the sender messages not announced, the receiver messages
+// that it has just cleared and receives that stand ready.
+//
+// Thread rule: the endpoint's thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cc/congestion_control.h"
+#include "transport/base/sequence.h"
+
+namespace paceline {
+
+struct CreditAccount {
+  bool active = false;         // known to the port's allocator as `flow`
+  bool grant_pending = false;  // the newest grant was not sent yet
+  uint32_t flow = 0;
+  uint64_t base = 0;       // arrived + lost_total when the flow was added
+  uint64_t lost_base = 0;  // lost_total then
+  uint64_t arrived = 0;    // payload bytes
+  uint64_t tx_total = 0;   // newest that the sender said
+  uint64_t lost_total = 0;
+  uint64_t backlog = 0;
+  uint64_t newest_psn = 0;  // of the packet that said so
+  Rate cap;
+  uint64_t credit_end = 0;  // absolute; 0: none granted
+  Rate rate;
+
+  void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {
+    tx_total = std::max(tx_total, Unwrap(tx_bits, tx_total));
+    if (psn < newest_psn) return;
+    newest_psn = psn;
+    lost_total = Unwrap(lost_bits, lost_total);
+    backlog = static_cast<uint64_t>(backlog_units) * 64;
+    cap = sender_cap;
+  }
+  void Start() {
+    base = arrived + lost_total;
+    lost_base = lost_total;
+  }
+  // As the allocator counts. The sender takes wrong verdicts back, so the loss may shrink again.
+  uint64_t TxTotal() const { return tx_total - std::min(base, tx_total); }
+  uint64_t LostTotal() const { return lost_total - std::min(lost_base, lost_total); }
+  uint64_t DemandEnd(uint64_t expected) const {
+    const uint64_t end = std::max(arrived + lost_total + expected, tx_total + backlog);
+    return end > base ? end - base : 0;
+  }
+};
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// A message on its way in, and a receive that waits for one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "transport/base/intrusive_list.h"
+#include "transport/core/rx/segment_tracker.h"
+#include "transport/core/types.h"
+#include "transport/wire/packet.h"
+
+namespace paceline {
+
+struct PostedReceive {
+  ListLink link;  // in posting order
+  LocalBuffer buffer;
+  uint64_t tag = 0, ignore = 0;
+  uint64_t user_data = 0;
+  OperationId operation_id = 0;
+};
+
+struct RxMessage {
+  ListLink link;        // sends that met no receive yet, in matching order
+  ListLink clear_link;  // sends cleared by name whose data has not come yet
+  wire::MessageKind kind = wire::MessageKind::kSend;
+  uint64_t number = 0;  // message number of the peer's direction
+  uint64_t match_sequence = 0;
+  uint64_t length = 0;
+  uint64_t arrived_bytes = 0;  // distinct
+  SegmentTracker segments;
+  bool known = false;              // a header of it was seen (placed writes may come first)
+  bool matchable = false;          // all sends before it were matched or stored: its turn has come
+  bool accepted = false;           // has a place for its payload and counts as demand
+  bool cleared = false;            // told to the sender by name
+  bool not_ready = false;          // the sender was told to hold it
+  bool announced = false;          // the sender asked before sending (rendezvous)
+  bool failed = false;             // refused: answered by a failure, nothing more is placed
+  bool stored_rendezvous = false;  // see Matcher
+  bool stored = false;             // arrived in full before its receive; its number is done
+  bool has_immediate = false;
+  uint64_t tag = 0, immediate = 0;
+  uint64_t remote_key = 0, remote_offset = 0;
+  uint32_t request = 0;  // answers: the request of ours
+  uint64_t value = 0, operand = 0, compare = 0;
+  PostedReceive* receive = nullptr;   // owned once matched
+  uint8_t* target = nullptr;          // where payload goes; nullptr: phantom, or nowhere (see discard)
+  uint64_t target_bytes = 0;          // room there; the rest of a longer message is dropped (truncation)
+  bool discard = false;               // acknowledged but not kept: its request is gone
+  bool placed_by_lane = false;        // remote placement: the sender was given the buffer's key
+  uint64_t early_placed = 0;          // bytes placed before `known`
+  std::unique_ptr<uint8_t[]> bounce;  // payload that came before its receive
+  uint64_t bounce_bytes = 0;          // charged to the endpoint's bound
+};
+
+}  // namespace paceline

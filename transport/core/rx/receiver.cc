@@ -1,0 +1,373 @@
+#include "transport/core/rx/receiver.h"
+
+#include <algorithm>
+
+#include "transport/base/sequence.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/rate16.h"
+
+namespace paceline {
+namespace {
+
+// A receive announces itself to the sender only when its message would need more than one packet: smaller ones come
+// unasked, and a grant for each would cost more than it brings.
+uint64_t AheadBytes(const PostedReceive& receive, const PeerInfo& peer) {
+  return receive.buffer.bytes > peer.segment_bytes ? receive.buffer.bytes : 0;
+}
+
+}  // namespace
+
+Receiver::Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, Sender* sender)
+    : context_(context), peer_(peer), owner_(owner), sender_(sender) {}
+
+Receiver::~Receiver() { FailAll(OperationStatus::kConnectionClosed, Time()); }
+
+// ---- receives
+// ----------------------------------------------------------------------------------------------------------------
+
+void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time now) {
+  ++context_->counters.operations_posted;
+  PostedReceive* receive = context_->posted_receives.New();
+  receive->buffer = request.buffer;
+  receive->tag = request.tag;
+  receive->ignore = request.ignore;
+  receive->user_data = request.user_data;
+  receive->operation_id = id;
+  if (RxMessage* message = matcher_.TakeUnexpected(*receive); message != nullptr) {
+    Attach(message, receive);
+  } else {
+    matcher_.AddReceive(receive);
+    ahead_bytes_ += AheadBytes(*receive, *peer_);
+    if (AheadBytes(*receive, *peer_) > 0) RaiseClearLimit();
+  }
+  demand_changed_ = true;
+  FinishBurst(now);
+}
+
+bool Receiver::Cancel(OperationId id, Time now) {
+  PostedReceive* receive = matcher_.TakeReceiveById(id);
+  if (receive == nullptr) return false;
+  ahead_bytes_ -= AheadBytes(*receive, *peer_);
+  context_->Complete({.operation = Operation::kReceive,
+                      .status = OperationStatus::kCancelled,
+                      .connection = peer_->local_connection,
+                      .user_data = receive->user_data});
+  context_->posted_receives.Delete(receive);
+  demand_changed_ = true;
+  FinishBurst(now);
+  return true;
+}
+
+void Receiver::FailAll(OperationStatus status, Time now) {
+  const auto fail = [&](PostedReceive* receive) {
+    context_->Complete({.operation = Operation::kReceive,
+                        .status = status,
+                        .connection = peer_->local_connection,
+                        .user_data = receive->user_data});
+    context_->posted_receives.Delete(receive);
+  };
+  for (; !match_order_.empty(); match_order_.PopFront()) {
+    RxMessage* message = match_order_[match_order_.begin()];
+    if (message != nullptr && message->stored) Delete(message);  // the others stand in messages_ too
+  }
+  for (; !messages_.empty(); messages_.PopFront()) {
+    RxMessage* message = messages_[messages_.begin()].message;
+    if (message == nullptr) continue;
+    const bool is_write = message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce;
+    if (message->known && !message->failed && is_write && message->has_immediate) context_->completions.Unreserve();
+    if (message->receive != nullptr) fail(std::exchange(message->receive, nullptr));
+    message->link.Unlink();
+    Delete(message);
+  }
+  while (RxMessage* message = matcher_.TakeFirstUnexpected()) Delete(message);
+  while (PostedReceive* receive = matcher_.TakeFirstReceive()) fail(receive);
+  matched_ = 0;
+  open_failures_ = 0;
+  expected_bytes_ = ahead_bytes_ = 0;
+  grant_pending_ = false;
+  trimmed_.count = 0;
+  not_ready_count_ = 0;
+  DropAccounts(now);
+}
+
+bool Receiver::UsesRegion(RegionId region) const {
+  if (matcher_.UsesRegion(region)) return true;
+  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
+    const RxMessage* message = messages_[n].message;
+    if (message != nullptr && message->receive != nullptr && message->receive->buffer.region == region) return true;
+  }
+  return false;
+}
+
+// How many sends may come without asking: those whose turn has come, and one for each receive that stands ready. Not
+// past a stored send that must be cleared by name, for it would take the count for itself.
+void Receiver::RaiseClearLimit() {
+  if (matcher_.has_unexpected_rendezvous()) return;
+  const uint64_t limit = match_order_.begin() + matcher_.posted_count();
+  if (limit <= clear_limit_) return;
+  clear_limit_ = limit;
+  RequestGrant();
+}
+
+// ---- credit
+// ------------------------------------------------------------------------------------------------------------------
+
+CreditAccount& Receiver::Account(uint32_t port_index, Time now) {
+  if (accounts_.empty()) accounts_.resize(context_->ports.size());
+  CreditAccount& account = accounts_[port_index];
+  Port& port = context_->ports[port_index];
+  if (!account.active && port.receiver != nullptr) {
+    account.active = true;
+    account.Start();
+    if (port.free_flows.empty()) {
+      account.flow = static_cast<uint32_t>(port.flow_owner.size());
+      port.flow_owner.push_back(owner_);
+    } else {
+      account.flow = port.free_flows.back();
+      port.free_flows.pop_back();
+      port.flow_owner[account.flow] = owner_;
+    }
+    port.receiver->AddFlow(account.flow, peer_->flow, now);
+  }
+  return account;
+}
+
+void Receiver::DropAccounts(Time now) {
+  for (size_t i = 0; i < accounts_.size(); ++i) {
+    CreditAccount& account = accounts_[i];
+    if (!account.active) continue;
+    Port& port = context_->ports[i];
+    port.receiver->RemoveFlow(account.flow, now);
+    port.flow_owner[account.flow] = nullptr;
+    port.free_flows.push_back(account.flow);
+    account.active = false;
+    account.grant_pending = false;
+  }
+}
+
+void Receiver::UpdateDemand(uint32_t port, Time now) {
+  Port& local = context_->ports[port];
+  if (local.receiver == nullptr) return;
+  CreditAccount& account = Account(port, now);
+  local.receiver->OnDemand(account.flow, account.DemandEnd(expected_bytes_ + ahead_bytes_), account.cap, now);
+}
+
+void Receiver::FinishBurst(Time now) {
+  if (!demand_changed_) return;
+  demand_changed_ = false;
+  for (uint32_t port = 0; port < context_->ports.size(); ++port) UpdateDemand(port, now);
+}
+
+void Receiver::OnGrant(uint32_t port, const Grant& grant) {
+  CreditAccount& account = accounts_[port];
+  account.credit_end = account.base + grant.credit_end;
+  account.rate = grant.rate;
+  account.grant_pending = true;
+  RequestGrant();
+}
+
+void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
+  if (frame.port >= context_->ports.size()) return;
+  CreditAccount& account = Account(frame.port, now);
+  account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, wire::DecodeRate(frame.cap));
+  if (account.active) {
+    context_->ports[frame.port].receiver->OnArrival(
+        account.flow, {.now = now, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
+  }
+  // The sender asks because it hears nothing: say everything again.
+  account.grant_pending = true;
+  for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
+    message->cleared = false;
+  RequestGrant();
+  demand_changed_ = true;
+}
+
+// ---- packets
+// -----------------------------------------------------------------------------------------------------------------
+
+void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now) {
+  EndpointCounters& counters = context_->counters;
+  const EndpointOptions& options = context_->options;
+  const uint64_t psn = acks_.UnwrapPsn(header.psn);
+  if (psn >= header.floor_distance) acks_.OnFloor(psn - header.floor_distance);
+  if (sender_->has_delivered_failures()) ReleaseFailures();
+  switch (acks_.Check(psn)) {
+    case AckState::Verdict::kDuplicate:
+      ++counters.rx_duplicates;
+      acks_.RequestAck(true, options.ack_every, options.max_ack_delay, now);
+      return;
+    case AckState::Verdict::kOutOfWindow:
+      ++counters.rx_out_of_window;
+      return;
+    case AckState::Verdict::kNew:
+      break;
+  }
+  CreditAccount& account = Account(arrival.port, now);
+  account.OnSaid(psn, header.tx_total, header.lost_total, header.backlog, wire::DecodeRate(header.cap));
+  ArrivalSample sample{.now = now, .packets = 1};
+  sample.relative_delay_nanos = static_cast<int32_t>(static_cast<uint32_t>(arrival.arrived.nanos()) - header.timestamp);
+  sample.marked_packets = arrival.marked ? 1 : 0;
+  bool taken = false;
+  if (arrival.trimmed) {
+    ++counters.rx_trimmed;
+    sample.trimmed_packets = 1;
+    if (trimmed_.count < wire::TrimmedFrame::kMaxPsns) trimmed_.psns[trimmed_.count++] = header.psn;
+  } else if (arrival.payload != nullptr && (header.flags & wire::kNoPayloadCrc) == 0 &&
+             wire::Crc32c({arrival.payload, arrival.payload_bytes}) != header.payload_crc) {
+    ++counters.rx_bad_checksum;
+    return;
+  } else {
+    if (arrival.payload_bytes > 0) ++counters.rx_data_packets;
+    if (arrival.marked) ++counters.rx_marked;
+    taken = HandleMessage(header, arrival, now) == Taken::kYes;
+  }
+  if (taken) {
+    acks_.OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
+    const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked;
+    acks_.RequestAck(at_once, options.ack_every, options.max_ack_delay, now);
+    account.arrived += arrival.payload_bytes;
+    sample.bytes = arrival.payload_bytes;
+  }
+  if (account.active) {
+    sample.tx_total = account.TxTotal();
+    sample.lost_total = account.LostTotal();
+    context_->ports[arrival.port].receiver->OnArrival(account.flow, sample);
+    UpdateDemand(arrival.port, now);
+  }
+}
+
+void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
+  EndpointCounters& counters = context_->counters;
+  const EndpointOptions& options = context_->options;
+  constexpr uint32_t kPsnBits = 20, kSlotBits = 12;
+  const uint64_t psn = acks_.UnwrapShortPsn(immediate & ((1u << kPsnBits) - 1));
+  switch (acks_.Check(psn)) {
+    case AckState::Verdict::kDuplicate:
+      ++counters.rx_duplicates;
+      acks_.RequestAck(true, options.ack_every, options.max_ack_delay, now);
+      return;
+    case AckState::Verdict::kOutOfWindow:
+      ++counters.rx_out_of_window;
+      return;
+    case AckState::Verdict::kNew:
+      break;
+  }
+  if (bytes > 0) {
+    const uint64_t number =
+        Unwrap<kSlotBits>(immediate >> kPsnBits, messages_.begin() + limits::kMaxOpenMessages / 2 - 1);
+    if (!messages_.Reaches(number)) {
+      ++counters.rx_out_of_window;
+      return;
+    }
+    messages_.Extend(number);
+    Slot& slot = messages_[number];
+    if (slot.done) {
+      ++counters.rx_malformed;  // more bytes than the message has
+      return;
+    }
+    if (slot.message == nullptr) {
+      slot.message = context_->rx_messages.New();
+      slot.message->number = number;
+    }
+    ++counters.rx_data_packets;
+    counters.rx_data_bytes += bytes;
+    RxMessage* message = slot.message;
+    if (message->known) {
+      message->arrived_bytes += bytes;
+      expected_bytes_ -= std::min<uint64_t>(bytes, expected_bytes_);
+      MaybeComplete(message);
+    } else {
+      message->early_placed += bytes;
+    }
+  }
+  acks_.OnAccepted(psn, false, 0, now);
+  acks_.RequestAck(bytes == 0, options.ack_every, options.max_ack_delay, now);
+  CreditAccount& account = Account(port, now);
+  account.arrived += bytes;
+  account.tx_total = std::max(account.tx_total, account.arrived);
+  if (account.active) {
+    context_->ports[port].receiver->OnArrival(
+        account.flow,
+        {.now = now, .bytes = bytes, .packets = 1, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
+    UpdateDemand(port, now);
+  }
+}
+
+// ---- what is to be said
+// ------------------------------------------------------------------------------------------------------
+
+bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
+  if (trimmed_.count == 0) return false;
+  *frame = trimmed_;
+  trimmed_.count = 0;
+  return true;
+}
+
+bool Receiver::PollNotReady(uint32_t* message_bits) {
+  if (not_ready_count_ == 0) return false;
+  *message_bits = not_ready_[--not_ready_count_];
+  ++context_->counters.not_ready_sent;
+  return true;
+}
+
+bool Receiver::PollGrant(wire::GrantFrame* frame) {
+  if (!grant_pending_) return false;
+  // The port with news; without any, port 0 carries what is to be cleared.
+  uint32_t port = 0;
+  for (uint32_t i = 0; i < accounts_.size(); ++i) {
+    if (accounts_[i].grant_pending) port = i;
+  }
+  frame->port = static_cast<uint8_t>(port);
+  frame->clear_limit = static_cast<uint32_t>(clear_limit_);
+  frame->credit_end = kNoCreditLimit;
+  frame->rate = 0;
+  if (context_->ports[port].receiver != nullptr) {
+    frame->credit_end = port < accounts_.size() ? accounts_[port].credit_end : 0;
+    if (port < accounts_.size()) frame->rate = wire::EncodeRate(accounts_[port].rate);
+  }
+  if (port < accounts_.size()) accounts_[port].grant_pending = false;
+  frame->clears = 0;
+  bool more = false;
+  for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message)) {
+    if (message->cleared) continue;
+    if (frame->clears == wire::GrantFrame::kMaxClears) {
+      more = true;
+      break;
+    }
+    wire::ClearEntry& entry = frame->clear[frame->clears++];
+    entry = {.message = static_cast<uint32_t>(message->number)};
+    const Region* region = context_->memory.Find(message->receive->buffer.region);
+    if (region != nullptr && message->length <= message->target_bytes && region->lane_keys[port] != 0) {
+      entry.address = reinterpret_cast<uint64_t>(message->target);
+      entry.key = region->lane_keys[port];
+      message->placed_by_lane = true;
+    }
+    message->cleared = true;
+  }
+  grant_pending_ =
+      more || std::any_of(accounts_.begin(), accounts_.end(), [](const auto& a) { return a.grant_pending; });
+  ++context_->counters.grants_sent;
+  return true;
+}
+
+// ---- idle
+// --------------------------------------------------------------------------------------------------------------------
+
+bool Receiver::idle() const {
+  if (!matcher_.empty() || matched_ > 0 || open_failures_ > 0 || acks_.pending() || control_pending()) return false;
+  return messages_.empty() && match_order_.empty();
+}
+
+void Receiver::ReleaseIdleState(Time now) {
+  DropAccounts(now);
+  messages_.Release();
+  match_order_.Release();
+  acks_.ReleaseIdleState();
+}
+
+size_t Receiver::memory_bytes() const {
+  return sizeof(*this) + messages_.memory_bytes() + match_order_.memory_bytes() + acks_.memory_bytes() +
+         accounts_.capacity() * sizeof(CreditAccount);
+}
+
+}  // namespace paceline

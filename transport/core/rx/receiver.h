@@ -1,0 +1,124 @@
+// The receiving half of a connection: packets become segments in place, segments complete messages, sends meet
+// receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
+//
+// Files: receiver.cc (packets, credit, receives), receiver_messages.cc (messages of each kind from first packet to
+// completion).
+//
+// Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "transport/base/sequence_window.h"
+#include "transport/core/context.h"
+#include "transport/core/rx/ack_state.h"
+#include "transport/core/rx/credit_account.h"
+#include "transport/core/rx/matcher.h"
+#include "transport/core/tx/sender.h"
+#include "transport/wire/frames.h"
+#include "transport/wire/packet.h"
+
+namespace paceline {
+
+class Receiver {
+ public:
+  Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, Sender* sender);
+  ~Receiver();
+
+  // ---- operations. The caller has checked memory and reserved a completion.
+  void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
+  bool Cancel(OperationId id, Time now);
+  void FailAll(OperationStatus status, Time now);
+  bool UsesRegion(RegionId region) const;
+  uint32_t operations() const { return matcher_.posted_count() + matched_; }
+
+  // ---- what arrives
+  struct Arrival {
+    uint32_t port = 0;
+    const uint8_t* payload = nullptr;  // nullptr: phantom
+    uint32_t payload_bytes = 0;        // 0 for trimmed packets
+    bool marked = false;
+    bool trimmed = false;
+    Time arrived;  // at the port
+  };
+  void HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now);
+  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);
+  void HandleDemand(const wire::DemandFrame& frame, Time now);
+  // From the allocator of `port`.
+  void OnGrant(uint32_t port, const Grant& grant);
+  // Once per burst of arrivals, behind them: what they have changed is told to the allocators.
+  void FinishBurst(Time now);
+
+  // ---- what is to be said
+  AckState& acks() { return acks_; }
+  bool control_pending() const { return trimmed_.count > 0 || not_ready_count_ > 0 || grant_pending_; }
+  // Each fills one frame; false: nothing (more) of the kind to say.
+  bool PollTrimmed(wire::TrimmedFrame* frame);
+  bool PollNotReady(uint32_t* message_bits);
+  bool PollGrant(wire::GrantFrame* frame);
+
+  bool idle() const;
+  void ReleaseIdleState(Time now);
+  size_t memory_bytes() const;
+
+ private:
+  struct Slot {
+    RxMessage* message = nullptr;
+    bool done = false;
+  };
+  enum class Taken : uint8_t { kYes, kNo };  // kNo: not acknowledged, so that it is sent again
+
+  CreditAccount& Account(uint32_t port, Time now);
+  void DropAccounts(Time now);
+  void UpdateDemand(uint32_t port, Time now);
+  void RequestGrant() { grant_pending_ = true; }
+  void RaiseClearLimit();
+
+  // receiver_messages.cc
+  Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival, Time now);
+  RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot, Time now);
+  bool Begin(RxMessage* message);
+  void AdvanceMatching();
+  void Match(RxMessage* message);
+  void Attach(RxMessage* message, PostedReceive* receive);
+  bool Store(RxMessage* message);
+  void FreeBounce(RxMessage* message);
+  Taken HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival);
+  void Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
+  void MaybeComplete(RxMessage* message);
+  void Complete(RxMessage* message);
+  void CompleteReceive(RxMessage* message);
+  void ExecuteRequest(RxMessage* message);
+  void FinishAnswer(RxMessage* message);
+  void Refuse(RxMessage* message, OperationStatus status);
+  void PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
+                  RegionId region);
+  void MarkDone(uint64_t number);
+  void ReleaseFailures();
+  void Delete(RxMessage* message);
+
+  CoreContext* context_;
+  const PeerInfo* peer_;
+  Connection* owner_;
+  Sender* sender_;
+  Matcher matcher_;
+  AckState acks_;
+  SequenceWindow<Slot> messages_{limits::kMaxOpenMessages};
+  SequenceWindow<RxMessage*> match_order_{limits::kMaxOpenMessages};  // sends whose turn has not come
+  IntrusiveList<RxMessage, &RxMessage::clear_link> clears_;           // to be cleared by name, data not seen yet
+  std::vector<CreditAccount> accounts_;                               // by local port
+  uint64_t expected_bytes_ = 0;                                       // of accepted messages, still to come
+  uint64_t ahead_bytes_ = 0;                                          // of receives that stand ready
+  uint64_t clear_limit_ = 0;                                          // told to the sender
+  uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
+  uint32_t open_failures_ = 0;
+  bool demand_changed_ = false;
+  bool grant_pending_ = false;
+  wire::TrimmedFrame trimmed_;
+  static constexpr uint32_t kMaxNotReady = 16;
+  std::array<uint32_t, kMaxNotReady> not_ready_{};
+  uint32_t not_ready_count_ = 0;
+};
+
+}  // namespace paceline

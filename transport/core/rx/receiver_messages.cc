@@ -1,0 +1,460 @@
+// Messages on their way in, by kind, from the first packet to completion.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "transport/base/sequence.h"
+#include "transport/core/rx/receiver.h"
+
+namespace paceline {
+namespace {
+
+using wire::MessageKind;
+
+bool IsAnswer(MessageKind kind) {
+  return kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure;
+}
+bool IsAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
+
+// Kinds whose `length` bytes travel in the message itself.
+bool CarriesPayload(MessageKind kind) {
+  return kind == MessageKind::kSend || kind == MessageKind::kWrite || kind == MessageKind::kReadResponse ||
+         kind == MessageKind::kAnnounce;
+}
+
+// What the store of unexpected messages charges beside the payload.
+constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
+
+}  // namespace
+
+Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Arrival& arrival, Time now) {
+  if (header.kind == MessageKind::kProbe) return Taken::kYes;
+  EndpointCounters& counters = context_->counters;
+  const uint64_t number = Unwrap(header.message, messages_.begin());
+  if (number < messages_.begin()) {
+    ++counters.rx_duplicates;
+    return Taken::kYes;
+  }
+  if (!messages_.Reaches(number)) {
+    ++counters.rx_out_of_window;
+    return Taken::kNo;
+  }
+  messages_.Extend(number);
+  Slot& slot = messages_[number];
+  if (slot.done) {
+    ++counters.rx_duplicates;
+    return Taken::kYes;
+  }
+  RxMessage* message = slot.message;
+  if (message == nullptr || !message->known) {
+    message = Introduce(header, number, slot, now);
+    if (message == nullptr) return Taken::kNo;
+    // Its first packet may have completed, refused or stored it.
+    if (messages_.Contains(number) ? messages_[number].done : true) return Taken::kYes;
+  } else if (message->kind != header.kind &&
+             !(message->kind == MessageKind::kAnnounce && header.kind == MessageKind::kWrite)) {
+    ++counters.rx_malformed;
+    return Taken::kNo;
+  }
+  if (message->length != header.length) {
+    ++counters.rx_malformed;
+    return Taken::kNo;
+  }
+  if (message->failed) return Taken::kNo;
+
+  if (arrival.payload_bytes == 0 && header.length > 0 && CarriesPayload(header.kind)) {
+    // An announcement: the sender asks first, or writes by remote placement.
+    if (!message->announced) {
+      message->announced = true;
+      if (message->receive != nullptr && message->arrived_bytes == 0 && !message->clear_link.linked()) {
+        clears_.PushBack(message);
+        RequestGrant();
+      }
+    }
+    return Taken::kYes;
+  }
+  return HandleSegment(message, header, arrival);
+}
+
+// The first packet of a message. nullptr: it cannot be taken now or makes no sense.
+RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot, Time now) {
+  (void)now;
+  EndpointCounters& counters = context_->counters;
+  if (header.length > limits::kMaxMessageBytes) {
+    ++counters.rx_malformed;
+    return nullptr;
+  }
+  uint64_t match_sequence = 0;
+  if (header.kind == MessageKind::kSend) {
+    match_sequence = Unwrap(header.match_sequence, match_order_.begin());
+    if (!match_order_.Reaches(match_sequence) ||
+        (match_order_.Contains(match_sequence) && match_order_[match_sequence] != nullptr)) {
+      ++counters.rx_malformed;
+      return nullptr;
+    }
+  }
+  if (IsAnswer(header.kind) && header.kind == MessageKind::kReadResponse) {
+    TxMessage* request = sender_->FindMessage(header.request);
+    if (request != nullptr && (!request->wants_answer || request->length != header.length)) {
+      ++counters.rx_malformed;
+      return nullptr;
+    }
+  }
+  const bool is_request = header.kind == MessageKind::kReadRequest || IsAtomic(header.kind);
+  if (is_request && sender_->open_answers() >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
+  const bool reports = (header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce) &&
+                       (header.flags & wire::kHasImmediate) != 0;
+  if (reports && !context_->completions.Reserve()) return nullptr;  // back-pressure
+
+  if (slot.message == nullptr) slot.message = context_->rx_messages.New();
+  RxMessage* message = slot.message;
+  message->known = true;
+  message->kind = header.kind;
+  message->number = number;
+  message->match_sequence = match_sequence;
+  message->length = header.length;
+  message->tag = header.tag;
+  message->remote_key = header.remote_key;
+  message->remote_offset = header.remote_offset;
+  message->request = header.request;
+  message->value = header.value;
+  message->operand = header.operand;
+  message->compare = header.compare;
+  message->has_immediate = (header.flags & wire::kHasImmediate) != 0;
+  message->immediate = header.immediate;
+  const uint64_t payload = CarriesPayload(header.kind) ? header.length : 0;
+  message->segments.Reset(payload == 0 ? 1 : (payload + peer_->segment_bytes - 1) / peer_->segment_bytes);
+  if (!Begin(message)) return message;
+  if (message->early_placed > 0) {
+    message->arrived_bytes += message->early_placed;
+    expected_bytes_ -= std::min(message->early_placed, expected_bytes_);
+    MaybeComplete(message);
+  }
+  return message;
+}
+
+// Finds the place of its payload. False: refused.
+bool Receiver::Begin(RxMessage* message) {
+  switch (message->kind) {
+    case MessageKind::kSend:
+      match_order_.Extend(message->match_sequence);
+      match_order_[message->match_sequence] = message;
+      AdvanceMatching();
+      return true;
+    case MessageKind::kWrite:
+    case MessageKind::kAnnounce: {
+      const Region* region = context_->memory.CheckRemote(message->remote_key, message->remote_offset, message->length,
+                                                          kRemoteWrite, peer_->local_connection);
+      if (region == nullptr) {
+        if (message->has_immediate) context_->completions.Unreserve();
+        Refuse(message, OperationStatus::kRemoteAccess);
+        return false;
+      }
+      message->target = region->base == nullptr ? nullptr : region->base + message->remote_offset;
+      message->target_bytes = message->length;
+      break;
+    }
+    case MessageKind::kReadResponse: {
+      TxMessage* request = sender_->FindMessage(message->request);
+      message->discard = request == nullptr;
+      if (request != nullptr) {
+        message->target = request->answer_buffer;
+        message->target_bytes = request->answer_buffer == nullptr ? 0 : request->length;
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  message->accepted = true;
+  if (CarriesPayload(message->kind)) expected_bytes_ += message->length;
+  demand_changed_ = true;
+  return true;
+}
+
+// ---- sends meet receives
+// -------------------------------------------------------------------------------------------------
+
+void Receiver::AdvanceMatching() {
+  while (!match_order_.empty() && match_order_[match_order_.begin()] != nullptr) {
+    RxMessage* message = match_order_[match_order_.begin()];
+    match_order_.PopFront();
+    Match(message);
+  }
+}
+
+void Receiver::Match(RxMessage* message) {
+  message->matchable = true;
+  if (PostedReceive* receive = matcher_.TakeReceive(message->tag); receive != nullptr) {
+    if (receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
+    Attach(message, receive);
+    return;
+  }
+  ++context_->counters.unexpected_messages;
+  const bool rendezvous = message->length > context_->options.eager_bytes;
+  matcher_.AddUnexpected(message, rendezvous && !message->stored);
+}
+
+void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
+  message->receive = receive;
+  message->target = static_cast<uint8_t*>(receive->buffer.data);
+  message->target_bytes = receive->buffer.bytes;
+  ++matched_;
+  demand_changed_ = true;
+  if (message->bounce != nullptr) {
+    const uint64_t segment = peer_->segment_bytes;
+    if (message->target != nullptr) {
+      for (uint64_t i = 0; i * segment < message->length; ++i) {
+        if (!message->segments.Test(i)) continue;
+        const uint64_t offset = i * segment;
+        Place(message, offset, message->bounce.get() + offset, std::min(segment, message->length - offset));
+      }
+    }
+  }
+  FreeBounce(message);
+  if (message->stored) {
+    CompleteReceive(message);
+    Delete(message);
+    return;
+  }
+  if (!message->accepted) {
+    message->accepted = true;
+    expected_bytes_ += message->length - message->arrived_bytes;
+  }
+  if ((message->announced || message->not_ready) && message->length > 0) {
+    clears_.PushBack(message);
+    RequestGrant();
+  }
+}
+
+// Makes room for the payload of a send that has no receive yet.
+bool Receiver::Store(RxMessage* message) {
+  const uint64_t charge = message->length + kUnexpectedOverhead;
+  if (context_->unexpected_bytes + charge > context_->options.unexpected_bytes) return false;
+  context_->unexpected_bytes += charge;
+  message->bounce_bytes = charge;
+  message->accepted = true;
+  expected_bytes_ += message->length - message->arrived_bytes;
+  demand_changed_ = true;
+  return true;
+}
+
+void Receiver::FreeBounce(RxMessage* message) {
+  context_->unexpected_bytes -= message->bounce_bytes;
+  message->bounce_bytes = 0;
+  message->bounce.reset();
+}
+
+// ---- segments
+// --------------------------------------------------------------------------------------------------------------
+
+Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival) {
+  EndpointCounters& counters = context_->counters;
+  const uint64_t segment_bytes = peer_->segment_bytes;
+  const uint64_t payload = CarriesPayload(message->kind) ? message->length : 0;
+  const uint64_t wanted = payload == 0 ? 0 : std::min(segment_bytes, payload - std::min(payload, header.offset));
+  if (header.offset % segment_bytes != 0 || (header.offset >= payload && header.offset > 0) ||
+      arrival.payload_bytes != wanted) {
+    ++counters.rx_malformed;
+    return Taken::kNo;
+  }
+  if (!message->accepted && !Store(message)) {
+    ++counters.rx_no_memory;
+    if (message->matchable && !message->not_ready && not_ready_count_ < kMaxNotReady) {
+      message->not_ready = true;
+      not_ready_[not_ready_count_++] = static_cast<uint32_t>(message->number);
+    }
+    return Taken::kNo;
+  }
+  // The key may have been revoked since the first packet.
+  if (message->kind == MessageKind::kWrite || message->kind == MessageKind::kAnnounce) {
+    if (context_->memory.CheckRemote(message->remote_key, message->remote_offset, message->length, kRemoteWrite,
+                                     peer_->local_connection) == nullptr) {
+      expected_bytes_ -= message->length - message->arrived_bytes;
+      if (message->has_immediate) context_->completions.Unreserve();
+      Refuse(message, OperationStatus::kRemoteAccess);
+      return Taken::kNo;
+    }
+  }
+  switch (message->segments.Set(header.offset / segment_bytes)) {
+    case SegmentTracker::Result::kDuplicate:
+      ++counters.rx_duplicates;
+      return Taken::kYes;
+    case SegmentTracker::Result::kOutOfWindow:
+      ++counters.rx_out_of_window;
+      return Taken::kNo;
+    case SegmentTracker::Result::kNew:
+      break;
+  }
+  if (arrival.payload_bytes > 0) {
+    message->arrived_bytes += arrival.payload_bytes;
+    expected_bytes_ -= arrival.payload_bytes;
+    counters.rx_data_bytes += arrival.payload_bytes;
+    message->clear_link.Unlink();
+    if (arrival.payload != nullptr) {
+      const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend;
+      if (has_place) {
+        Place(message, header.offset, arrival.payload, arrival.payload_bytes);
+      } else {
+        if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
+        std::memcpy(message->bounce.get() + header.offset, arrival.payload, arrival.payload_bytes);
+      }
+    }
+  }
+  MaybeComplete(message);
+  return Taken::kYes;
+}
+
+void Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count) {
+  if (message->target == nullptr || offset >= message->target_bytes) return;
+  std::memcpy(message->target + offset, bytes, std::min(count, message->target_bytes - offset));
+}
+
+// ---- completion
+// ------------------------------------------------------------------------------------------------------------
+
+void Receiver::MaybeComplete(RxMessage* message) {
+  const bool all = CarriesPayload(message->kind) && message->length > 0 ? message->arrived_bytes >= message->length
+                                                                        : message->segments.complete();
+  if (all) Complete(message);
+}
+
+void Receiver::Complete(RxMessage* message) {
+  const uint64_t number = message->number;
+  switch (message->kind) {
+    case MessageKind::kSend:
+      if (message->receive == nullptr) {
+        // Keeps its place among the stored sends; on the wire it is done.
+        message->stored = true;
+        messages_[number].message = nullptr;
+        if (message->link.linked()) matcher_.OnStored(message);
+        MarkDone(number);
+        return;
+      }
+      CompleteReceive(message);
+      break;
+    case MessageKind::kWrite:
+    case MessageKind::kAnnounce:
+      if (message->has_immediate) {
+        context_->Complete({.operation = Operation::kWriteImmediate,
+                            .status = OperationStatus::kOk,
+                            .has_immediate = true,
+                            .connection = peer_->local_connection,
+                            .bytes = message->length,
+                            .immediate = message->immediate});
+      }
+      break;
+    case MessageKind::kReadRequest:
+    case MessageKind::kFetchAdd:
+    case MessageKind::kCompareSwap:
+      ExecuteRequest(message);
+      if (message->failed) return;
+      break;
+    case MessageKind::kReadResponse:
+    case MessageKind::kAtomicResponse:
+    case MessageKind::kFailure:
+      FinishAnswer(message);
+      break;
+    case MessageKind::kProbe:
+      break;
+  }
+  messages_[number].message = nullptr;
+  Delete(message);
+  MarkDone(number);
+}
+
+void Receiver::CompleteReceive(RxMessage* message) {
+  PostedReceive* receive = std::exchange(message->receive, nullptr);
+  const bool truncated = message->length > receive->buffer.bytes;
+  context_->Complete({.operation = Operation::kReceive,
+                      .status = truncated ? OperationStatus::kTruncated : OperationStatus::kOk,
+                      .has_immediate = message->has_immediate,
+                      .connection = peer_->local_connection,
+                      .user_data = receive->user_data,
+                      .bytes = message->length,
+                      .tag = message->tag,
+                      .immediate = message->immediate});
+  context_->posted_receives.Delete(receive);
+  --matched_;
+}
+
+void Receiver::ExecuteRequest(RxMessage* message) {
+  const bool is_read = message->kind == MessageKind::kReadRequest;
+  const Region* region =
+      context_->memory.CheckRemote(message->remote_key, message->remote_offset, is_read ? message->length : 8,
+                                   is_read ? kRemoteRead : kRemoteAtomic, peer_->local_connection);
+  uint8_t* at = region == nullptr || region->base == nullptr ? nullptr : region->base + message->remote_offset;
+  if (region == nullptr || (!is_read && (at == nullptr || reinterpret_cast<uintptr_t>(at) % 8 != 0))) {
+    Refuse(message, OperationStatus::kRemoteAccess);
+    return;
+  }
+  if (is_read) {
+    PostAnswer(message, MessageKind::kReadResponse, 0, at, message->length, region->id);
+    return;
+  }
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
+  uint64_t before = message->compare;
+  if (message->kind == MessageKind::kFetchAdd) {
+    before = word.fetch_add(message->operand);
+  } else {
+    word.compare_exchange_strong(before, message->operand);
+  }
+  PostAnswer(message, MessageKind::kAtomicResponse, before, nullptr, 0, kUnregistered);
+}
+
+void Receiver::FinishAnswer(RxMessage* message) {
+  TxMessage* request = sender_->FindMessage(message->request);
+  if (request == nullptr) return;
+  if (message->kind == MessageKind::kFailure) {
+    const bool access = message->value == static_cast<uint64_t>(OperationStatus::kRemoteAccess);
+    sender_->FinishRequest(request, access ? OperationStatus::kRemoteAccess : OperationStatus::kRemoteError, 0);
+  } else if (request->wants_answer) {
+    sender_->FinishRequest(request, OperationStatus::kOk, message->value);
+  }
+}
+
+// The message stays, refusing its packets, until the refusal has reached the peer: an acknowledgement could overtake
+// it.
+void Receiver::Refuse(RxMessage* message, OperationStatus status) {
+  ++context_->counters.rx_refused;
+  message->failed = true;
+  ++open_failures_;
+  PostAnswer(message, MessageKind::kFailure, static_cast<uint64_t>(status), nullptr, 0, kUnregistered);
+}
+
+void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
+                          RegionId region) {
+  TxMessage* answer = context_->tx_messages.New();
+  answer->kind = kind;
+  answer->reports = false;
+  answer->request = static_cast<uint32_t>(request->number);
+  answer->value = value;
+  answer->data = data;
+  answer->payload_bytes = answer->length = bytes;
+  answer->region = region;
+  sender_->Post(answer, Time());
+}
+
+void Receiver::ReleaseFailures() {
+  for (const uint32_t bits : sender_->TakeDeliveredFailures()) {
+    const uint64_t number = Unwrap(bits, messages_.begin());
+    if (!messages_.Contains(number)) continue;
+    RxMessage* message = std::exchange(messages_[number].message, nullptr);
+    if (message == nullptr || !message->failed) continue;
+    --open_failures_;
+    Delete(message);
+    MarkDone(number);
+  }
+}
+
+void Receiver::MarkDone(uint64_t number) {
+  messages_[number].done = true;
+  while (!messages_.empty() && messages_[messages_.begin()].done) messages_.PopFront();
+}
+
+void Receiver::Delete(RxMessage* message) {
+  FreeBounce(message);
+  context_->rx_messages.Delete(message);
+}
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+// Packets sent and not yet resolved, by packet sequence number. Numbers are never used twice: a segment that is sent
+// again gets a new one, so an acknowledgement always says which copy arrived.
+#pragma once
+
+#include <cstdint>
+
+#include "cc/congestion_control.h"
+#include "transport/base/time.h"
+
+namespace paceline {
+
+struct TxMessage;
+
+struct Outstanding {
+  enum class State : uint8_t {
+    kResolved,  // acknowledged, or no longer wanted
+    kOutstanding,
+    kQueued,      // found lost; in a list of packets to send again
+    kQueuedDead,  // in such a list, but no longer wanted (its copy arrived after all, or the message ended)
+    kGhost,       // sent again under another number; kept for a while to notice that the verdict was wrong
+  };
+  enum class Kind : uint8_t { kSegment, kAnnouncement, kProbe };
+
+  TxMessage* message = nullptr;   // null: probes, and once resolved
+  Time sent_at;                   // kGhost: when the other copy was sent
+  uint64_t offset = 0;            // of the segment in its message
+  uint64_t next = 0;              // in a PsnList
+  uint64_t previous_on_path = 0;  // packet sent before on the same path; 0: none
+  uint32_t bytes = 0;             // payload
+  uint16_t entropy = 0;
+  uint8_t local_port = 0;
+  uint8_t remote_port = 0;
+  State state = State::kResolved;
+  Kind kind = Kind::kSegment;
+  bool written = false;                   // by remote placement: sent again only when its path has proven it lost
+  LossCause cause = LossCause::kPathGap;  // of the verdict, once there is one
+};
+
+}  // namespace paceline

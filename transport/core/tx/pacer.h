@@ -1,0 +1,34 @@
+// Spaces what is sent at a rate. In any span of time t it lets through at most rate * (t + slack) bytes plus one
+// packet.
+//
+// Thread rule: the endpoint's thread.
+#pragma once
+
+#include <algorithm>
+
+#include "transport/base/time.h"
+
+namespace paceline {
+
+class Pacer {
+ public:
+  // May a packet go now? (`slack`: how far behind its schedule the pacer may catch up in one go.)
+  bool CanSend(Time now) const { return next_nanos_ <= static_cast<double>(now.nanos()); }
+  // When it may: for a timer.
+  Time next_send() const { return Time::FromNanos(static_cast<int64_t>(next_nanos_) + 1); }
+
+  void OnSent(int64_t wire_bytes, Rate rate, Duration slack, Time now) {
+    if (rate.is_unlimited()) {
+      next_nanos_ = 0;
+      return;
+    }
+    const double earliest = static_cast<double>((now - slack).nanos());
+    const double gap = std::min(rate.NanosFor(wire_bytes), 1e12);
+    next_nanos_ = std::max(next_nanos_, earliest) + gap;
+  }
+
+ private:
+  double next_nanos_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,572 @@
+#include "transport/core/tx/sender.h"
+
+#include <algorithm>
+
+#include "transport/base/sequence.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/packet.h"
+#include "transport/wire/rate16.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kSlotBits = 12;   // of the immediate: message number; the rest: packet sequence number
+constexpr uint64_t kFloorLag = 512;  // packets by which the receiver's knowledge of our base may lag on placing lanes
+
+uint32_t BacklogUnits(uint64_t bytes) {
+  return static_cast<uint32_t>(std::min<uint64_t>((bytes + 63) / 64, 0xffffffff));
+}
+
+}  // namespace
+
+Sender::Sender(CoreContext* context, const PeerInfo* peer)
+    : context_(context), peer_(peer), rtt_(context->options.assumed_rtt) {}
+
+Sender::~Sender() { FailAll(OperationStatus::kConnectionClosed); }
+
+// ---- operations
+// ----------------------------------------------------------------------------------------------------------
+
+void Sender::Post(TxMessage* message, Time now) {
+  (void)now;
+  if (message->reports) {
+    ++operations_;
+    ++context_->counters.operations_posted;
+    if (message->operation == Operation::kFlush) {
+      message->sequence = posted_;
+      flushes_.PushBack(message);
+      CompleteFlushes();
+      return;
+    }
+    message->sequence = posted_++;
+  } else {
+    ++open_answers_;
+  }
+  const uint64_t segment = peer_->segment_bytes;
+  message->segments_left = message->payload_bytes == 0 ? 1 : (message->payload_bytes + segment - 1) / segment;
+  new_.PushBack(message);
+  may_have_more_ = true;
+}
+
+bool Sender::Cancel(OperationId id) {
+  for (TxMessage* message = new_.front(); message != nullptr; message = new_.Next(message)) {
+    if (message->operation_id != id || !message->reports) continue;
+    Finish(message, OperationStatus::kCancelled);
+    return true;
+  }
+  return false;
+}
+
+void Sender::FailAll(OperationStatus status) {
+  while (TxMessage* message = new_.front()) Finish(message, status);
+  while (TxMessage* message = waiting_.front()) Finish(message, status);
+  while (TxMessage* message = sending_.front()) Finish(message, status);
+  while (TxMessage* message = in_flight_.front()) Finish(message, status);
+  while (TxMessage* message = flushes_.front()) Finish(message, status);
+  timeout_at_ = stuck_at_ = next_send_ = Time::Never();
+  demand_pending_ = 0;
+  may_have_more_ = probe_due_ = false;
+}
+
+bool Sender::UsesRegion(RegionId region) const {
+  const auto uses = [region](const auto& list) {
+    for (TxMessage* message = list.front(); message != nullptr; message = list.Next(message)) {
+      if (message->region == region) return true;
+    }
+    return false;
+  };
+  return uses(new_) || uses(waiting_) || uses(sending_) || uses(in_flight_);
+}
+
+TxMessage* Sender::FindMessage(uint32_t number_bits) {
+  const uint64_t number = Unwrap(number_bits, messages_.begin());
+  return messages_.Contains(number) ? messages_[number] : nullptr;
+}
+
+void Sender::FinishRequest(TxMessage* message, OperationStatus status, uint64_t result) {
+  message->value = result;
+  Finish(message, status);
+}
+
+// ---- messages become sendable
+// ----------------------------------------------------------------------------------------------
+
+void Sender::AdmitNew() {
+  while (TxMessage* message = new_.front()) {
+    if (messages_.size() >= messages_.bound()) return;
+    message->link.Unlink();
+    message->number = messages_.end();
+    messages_.PushBack() = message;
+    if (message->kind == wire::MessageKind::kSend) message->match_sequence = next_match_sequence_++;
+    Open(message);
+  }
+}
+
+void Sender::Open(TxMessage* message) {
+  const bool placing = context_->ports[0].capabilities.remote_placement;
+  if (message->kind == wire::MessageKind::kSend && message->payload_bytes > context_->options.eager_bytes &&
+      (placing || message->match_sequence >= clear_limit_)) {
+    message->state = TxMessage::State::kWaiting;
+    waiting_.PushBack(message);
+    announce_.PushBack(message);
+    return;
+  }
+  if (message->kind == wire::MessageKind::kWrite && message->placement != nullptr && placing) {
+    message->counts_announcement = true;
+    announce_.PushBack(message);
+  }
+  message->state = TxMessage::State::kSending;
+  sending_.PushBack(message);
+  unsent_bytes_ += message->unsent_bytes();
+}
+
+void Sender::Clear(TxMessage* message) {
+  message->held = false;
+  message->link.Unlink();
+  while (!message->held_packets.empty()) {
+    const uint64_t psn = TakeFromFront(message->held_packets);
+    if (outstanding_[psn].state == Outstanding::State::kQueuedDead) {
+      outstanding_[psn].state = Outstanding::State::kResolved;
+      continue;
+    }
+    retransmit_bytes_ += outstanding_[psn].bytes;
+    Enqueue(retransmit_, psn);
+  }
+  if (message->unsent_bytes() > 0) {
+    message->state = TxMessage::State::kSending;
+    sending_.PushBack(message);
+    unsent_bytes_ += message->unsent_bytes();
+  } else {
+    message->state = TxMessage::State::kInFlight;
+    in_flight_.PushBack(message);
+  }
+  stuck_at_ = Time::Never();
+  stuck_backoff_ = 0;
+  may_have_more_ = true;
+}
+
+void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
+  if (frame.port >= peer_->remote_ports) return;
+  Flow& flow = ActiveFlow(frame.port, now);
+  if (frame.credit_end != 0) {
+    const uint64_t credit = frame.credit_end == kNoCreditLimit    ? kNoCreditLimit
+                            : frame.credit_end > flow.credit_base ? frame.credit_end - flow.credit_base
+                                                                  : 0;
+    const uint64_t before = flow.controller->allowance().credit_end;
+    flow.controller->OnGrant({.now = now, .credit_end = credit, .rate = wire::DecodeRate(frame.rate)});
+    if (flow.controller->allowance().credit_end > before) {
+      stuck_at_ = Time::Never();
+      stuck_backoff_ = 0;
+    }
+  }
+  for (uint8_t i = 0; i < frame.clears; ++i) {
+    TxMessage* message = FindMessage(frame.clear[i].message);
+    if (message == nullptr || message->kind != wire::MessageKind::kSend) continue;
+    if (frame.clear[i].key != 0) {
+      if (message->placement == nullptr) message->placement = std::make_unique<PlacementTarget>();
+      message->placement->address = frame.clear[i].address;
+      message->placement->keys[frame.port] = frame.clear[i].key;
+    }
+    if (message->state == TxMessage::State::kWaiting) Clear(message);
+  }
+  const uint64_t limit = Unwrap(frame.clear_limit, clear_limit_);
+  if (limit > clear_limit_ && limit <= next_match_sequence_ + limits::kMaxOperations) {
+    clear_limit_ = limit;
+    if (!context_->ports[0].capabilities.remote_placement) {
+      for (TxMessage* message = waiting_.front(); message != nullptr;) {
+        TxMessage* next = waiting_.Next(message);
+        if (message->match_sequence < clear_limit_ && !message->held) Clear(message);
+        message = next;
+      }
+    }
+  }
+  may_have_more_ = true;
+}
+
+void Sender::HandleNotReady(uint32_t message_bits) {
+  TxMessage* message = FindMessage(message_bits);
+  if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
+  if (message->state == TxMessage::State::kSending) unsent_bytes_ -= message->unsent_bytes();
+  message->held = true;
+  message->state = TxMessage::State::kWaiting;
+  message->link.Unlink();
+  waiting_.PushBack(message);
+}
+
+// ---- flows, paths
+// ------------------------------------------------------------------------------------------------------------
+
+Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
+  if (flows_.empty()) flows_.resize(peer_->remote_ports);
+  Flow& flow = flows_[remote_port];
+  if (flow.controller == nullptr) {
+    const Port& port = context_->ports[remote_port % context_->ports.size()];
+    flow.controller = context_->congestion_control->NewSender(peer_->flow, port.info, now);
+    flow.credit_base = flow.tx_total;
+    flow.had_backlog = false;
+    flow.told_end = 0;
+  }
+  return flow;
+}
+
+PathPolicy& Sender::Paths(uint32_t local_port) {
+  if (policies_.empty()) {
+    policies_.resize(context_->ports.size());
+    uint32_t offered = 1;
+    for (const Port& port : context_->ports) offered = std::max(offered, port.capabilities.entropies);
+    entropies_ = std::clamp(std::min(context_->options.entropies, offered), 1u, limits::kMaxEntropies);
+    last_on_path_.assign(context_->ports.size() * entropies_, 0);
+  }
+  if (policies_[local_port] == nullptr) {
+    const uint32_t entropies =
+        std::clamp(std::min(entropies_, context_->ports[local_port].capabilities.entropies), 1u, entropies_);
+    policies_[local_port] = CreatePathPolicy(context_->options.path_policy, entropies, context_->random);
+  }
+  return *policies_[local_port];
+}
+
+bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
+  return message.placement != nullptr && message.payload_bytes > 0 &&
+         context_->ports[local_port].capabilities.remote_placement &&
+         message.placement->keys[peer_->remote_of[local_port]] != 0;
+}
+
+Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, Time now) const {
+  const Allowance allowance = flow.controller->allowance();
+  if (flow.tx_total - flow.credit_base >= allowance.credit_end) return Blocked::kCredit;
+  if (flow.in_flight > 0 && flow.in_flight + bytes > allowance.window_bytes) return Blocked::kWindow;
+  if (!flow.pacer.CanSend(now)) return Blocked::kPacing;
+  return Blocked::kNo;
+}
+
+void Sender::TellBacklog(Flow& flow, Time now) {
+  const bool has = backlog() > 0;
+  if (has == flow.had_backlog) return;
+  flow.had_backlog = has;
+  flow.controller->OnBacklog(now, backlog(), flow.tx_total - flow.credit_base);
+}
+
+uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
+  return static_cast<uint32_t>(std::min<uint64_t>(peer_->segment_bytes, message.payload_bytes - offset));
+}
+
+// ---- filling a burst
+// ---------------------------------------------------------------------------------------------------------
+
+size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  AdmitNew();
+  may_have_more_ = false;
+  next_send_ = Time::Never();
+  size_t filled = 0;
+  if (probe_due_) filled += EmitProbes(port, burst, at, room, now);
+  filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
+  filled += EmitData(port, burst, at + filled, room - filled, now);
+  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ = true;
+  if (!announce_.empty() || probe_due_) may_have_more_ = true;
+  ArmStuckTimer(now);
+  return filled;
+}
+
+size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  probe_due_ = false;
+  size_t filled = 0;
+  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_.size() < outstanding_.bound()) {
+    Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
+    packet.entropy = Paths(port).Next();
+    Emit(packet, burst.segments[at], burst.headers[at], now);
+    ++filled;
+  }
+  uint64_t probed_paths[4] = {};  // of one port: entropies that have their probe, for lanes with remote placement
+  const uint64_t end = outstanding_.end();
+  for (uint64_t psn = outstanding_.begin(); psn < end && filled < room; ++psn) {
+    const Outstanding entry = outstanding_[psn];
+    if (entry.state != Outstanding::State::kOutstanding) continue;
+    if (entry.written) {
+      if (entry.local_port != port) continue;
+      uint64_t& seen = probed_paths[entry.entropy / 64 % 4];
+      const uint64_t bit = uint64_t{1} << (entry.entropy % 64);
+      if (seen & bit) continue;
+      seen |= bit;
+    }
+    if (outstanding_.size() >= outstanding_.bound()) break;
+    Packet packet{
+        .kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port), .entropy = entry.entropy};
+    packet.ack_now = true;
+    packet.write = entry.written;
+    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    ++filled;
+    ++context_->counters.tail_probes;
+    if (!entry.written) break;  // one packet tells all: what was sent before it by a reordering window is judged by it
+  }
+  return filled;
+}
+
+size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  size_t filled = 0;
+  while (filled < room && outstanding_.size() < outstanding_.bound()) {
+    TxMessage* message = announce_.PopFront();
+    if (message == nullptr) break;
+    message->announced = true;
+    Packet packet{.message = message, .kind = Outstanding::Kind::kAnnouncement};
+    packet.local_port = static_cast<uint8_t>(port);
+    packet.entropy = Paths(port).Next();
+    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    ++filled;
+  }
+  return filled;
+}
+
+size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  if (retransmit_.empty() && sending_.empty()) return 0;
+  const uint32_t remote = peer_->remote_of[port];
+  Flow& flow = ActiveFlow(remote, now);
+  TellBacklog(flow, now);
+  const Port& local = context_->ports[port];
+  const uint32_t burst_limit = std::max(1u, local.capabilities.burst_segments);
+  uint32_t in_burst = burst_limit;  // forces a choice of path at first
+  uint16_t entropy = 0;
+  Blocked blocked = Blocked::kNo;
+  size_t filled = 0;
+  while (filled < room && outstanding_.size() < outstanding_.bound()) {
+    Packet packet;
+    const uint64_t lost = PeekRetransmit();
+    if (lost != PsnList::kNone) {
+      const Outstanding& entry = outstanding_[lost];
+      packet.message = entry.message;
+      packet.offset = entry.offset;
+      packet.bytes = entry.bytes;
+      packet.retransmission = true;
+    } else if (TxMessage* message = sending_.front(); message != nullptr) {
+      packet.message = message;
+      packet.offset = message->next_offset;
+      packet.bytes = SegmentBytes(*message, message->next_offset);
+    } else {
+      break;
+    }
+    if (packet.bytes > 0) {
+      blocked = CheckAllowance(flow, packet.bytes, now);
+      if (blocked != Blocked::kNo) break;
+    }
+    if (in_burst >= burst_limit) {
+      entropy = Paths(port).Next();
+      in_burst = 0;
+    }
+    ++in_burst;
+    packet.local_port = static_cast<uint8_t>(port);
+    packet.entropy = entropy;
+    packet.write = ShouldPlace(*packet.message, port);
+
+    TxMessage* message = packet.message;
+    if (packet.retransmission) {
+      TakeFromFront(retransmit_);
+      retransmit_bytes_ -= packet.bytes;
+      Outstanding& entry = outstanding_[lost];
+      entry.state = Outstanding::State::kGhost;
+      entry.sent_at = now;
+      entry.message = nullptr;
+      ++context_->counters.retransmits;
+      context_->counters.retransmitted_bytes += packet.bytes;
+    } else {
+      message->next_offset += packet.bytes;
+      unsent_bytes_ -= packet.bytes;
+      if (message->unsent_bytes() == 0) {
+        message->link.Unlink();
+        in_flight_.PushBack(message);
+        message->state = TxMessage::State::kInFlight;
+      }
+    }
+    flow.tx_total += packet.bytes;
+    flow.in_flight += packet.bytes;
+    const Allowance allowance = flow.controller->allowance();
+    const bool nothing_left = retransmit_.empty() && sending_.empty();
+    packet.ack_now = packet.retransmission ||
+                     (nothing_left && message->payload_bytes > context_->options.eager_bytes) ||
+                     flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
+    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    ++filled;
+    if (packet.bytes > 0) {
+      const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
+      const Duration slack = Duration::Nanos(static_cast<int64_t>(
+          allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
+              ? 0
+              : std::min(allowance.pacing_rate.NanosFor(wire_bytes * (2 * burst_limit - 1)), 1e9)));
+      flow.pacer.OnSent(wire_bytes, allowance.pacing_rate, slack, now);
+      flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
+    }
+  }
+  TellBacklog(flow, now);
+  if (blocked == Blocked::kPacing) next_send_ = flow.pacer.next_send();
+  if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {
+    demand_pending_ |= static_cast<uint8_t>(1u << remote);
+  }
+  if (filled == room) may_have_more_ = true;
+  return filled;
+}
+
+uint64_t Sender::Track(const Packet& packet, Time now) {
+  const uint64_t psn = outstanding_.end();
+  Outstanding& entry = outstanding_.PushBack();
+  entry.message = packet.message;
+  entry.sent_at = now;
+  entry.offset = packet.offset;
+  entry.bytes = packet.bytes;
+  entry.entropy = packet.entropy;
+  entry.local_port = packet.local_port;
+  entry.remote_port = peer_->remote_of[packet.local_port];
+  entry.kind = packet.kind;
+  entry.written = packet.write;
+  entry.state = Outstanding::State::kOutstanding;
+  uint64_t& last = last_on_path_[packet.local_port * entropies_ + packet.entropy];
+  entry.previous_on_path = last;
+  last = psn;
+  unacked_.Set(psn);
+  if (outstanding_count_++ == 0) {
+    last_progress_ = now;
+    if (backoff_ == 0) probes_ = 0;  // after a time-out only an acknowledgement ends the back-off
+  }
+  RearmTimeout();
+  return psn;
+}
+
+void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header_bytes, Time now) {
+  Paths(packet.local_port);
+  const uint64_t psn = Track(packet, now);
+  TxMessage* message = packet.message;
+  const uint32_t remote = peer_->remote_of[packet.local_port];
+  Flow& flow = ActiveFlow(remote, now);
+  if (message != nullptr) message->last_psn = psn;
+  flow.told_end = flow.tx_total + backlog();
+
+  segment = TxSegment{};
+  segment.peer = peer_->handle[packet.local_port];
+  segment.entropy = packet.entropy;
+  segment.ecn_capable = context_->ports[packet.local_port].capabilities.ecn;
+  segment.payload_bytes = packet.bytes;
+  if (packet.bytes > 0) {
+    segment.payload = message->data == nullptr ? nullptr : message->data + packet.offset;
+    ++context_->counters.tx_data_packets;
+    context_->counters.tx_data_bytes += packet.bytes;
+  } else {
+    segment.control = true;
+  }
+  ++context_->counters.tx_packets;
+  if (packet.write) {
+    segment.kind = SegmentKind::kWrite;
+    segment.connection = peer_->peer_connection;
+    const uint64_t slot = message == nullptr ? 0 : message->number;
+    segment.immediate = static_cast<uint32_t>((slot & ((1u << kSlotBits) - 1)) << (32 - kSlotBits) |
+                                              (psn & ((1u << (32 - kSlotBits)) - 1)));
+    if (message != nullptr) {
+      segment.remote_address = message->placement->address + packet.offset;
+      segment.remote_key = message->placement->keys[remote];
+    }
+    return;
+  }
+
+  floor_told_ = outstanding_.begin();
+  wire::DataHeader header;
+  header.flags = (packet.ack_now ? wire::kAckNow : 0) | (packet.retransmission ? wire::kRetransmission : 0) |
+                 (backlog() == 0 ? wire::kLastOfBacklog : 0);
+  header.connection = peer_->peer_connection;
+  header.psn = static_cast<uint32_t>(psn);
+  header.timestamp = static_cast<uint32_t>(now.nanos());
+  header.floor_distance = static_cast<uint16_t>(psn - outstanding_.begin());
+  header.cap = wire::EncodeRate(flow.controller->cap());
+  header.entropy = packet.entropy;
+  header.backlog = BacklogUnits(backlog());
+  header.tx_total = static_cast<uint32_t>(flow.tx_total);
+  header.lost_total = static_cast<uint32_t>(flow.lost_total);
+  if (message != nullptr) {
+    header.kind = message->kind;
+    if (packet.kind == Outstanding::Kind::kAnnouncement && message->kind == wire::MessageKind::kWrite) {
+      header.kind = wire::MessageKind::kAnnounce;
+    }
+    header.message = static_cast<uint32_t>(message->number);
+    header.offset = packet.offset;
+    header.length = message->length;
+    header.match_sequence = static_cast<uint32_t>(message->match_sequence);
+    header.tag = message->tag;
+    header.remote_key = message->remote_key;
+    header.remote_offset = message->remote_offset;
+    header.operand = message->operand;
+    header.compare = message->compare;
+    header.request = message->request;
+    header.value = message->value;
+    if (message->has_immediate) {
+      header.flags |= wire::kHasImmediate;
+      header.immediate = message->immediate;
+    }
+  }
+  if (segment.payload != nullptr && packet.bytes > 0 && peer_->payload_crc) {
+    header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
+  } else {
+    header.flags |= wire::kNoPayloadCrc;
+  }
+  segment.header = header_bytes.data();
+  segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, header_bytes));
+}
+
+bool Sender::PollDemand(wire::DemandFrame* frame) {
+  if (demand_pending_ == 0) return false;
+  const uint32_t port = static_cast<uint32_t>(std::countr_zero(demand_pending_));
+  demand_pending_ &= static_cast<uint8_t>(demand_pending_ - 1);
+  if (port >= flows_.size()) return false;
+  Flow& flow = flows_[port];
+  frame->port = static_cast<uint8_t>(port);
+  frame->cap = flow.controller == nullptr ? 0 : wire::EncodeRate(flow.controller->cap());
+  frame->tx_total = static_cast<uint32_t>(flow.tx_total);
+  frame->lost_total = static_cast<uint32_t>(flow.lost_total);
+  frame->backlog = BacklogUnits(backlog());
+  flow.told_end = flow.tx_total + backlog();
+  return true;
+}
+
+// Messages that wait to be cleared, or bytes that wait for credit, while nothing is on its way that could bring news:
+// the news may have been lost, so ask again, ever more seldom.
+void Sender::ArmStuckTimer(Time now) {
+  const bool stuck = !waiting_.empty() || (backlog() > 0 && next_send_.is_never());
+  if (!stuck) {
+    stuck_at_ = Time::Never();
+    stuck_backoff_ = 0;
+    return;
+  }
+  if (!stuck_at_.is_never()) return;
+  const Duration delay = std::max(ProbeDelay() * (int64_t{1} << stuck_backoff_), Duration());
+  stuck_at_ = now + std::min(delay, Duration::Seconds(1));
+}
+
+// ---- idle
+// --------------------------------------------------------------------------------------------------------------------
+
+bool Sender::idle() const {
+  return operations_ == 0 && open_answers_ == 0 && outstanding_count_ == 0 && retransmit_.empty() && messages_.empty();
+}
+
+void Sender::ReleaseIdleState() {
+  outstanding_.AdvanceTo(outstanding_.end());
+  outstanding_.Release();
+  unacked_.AdvanceTo(outstanding_.end());
+  unacked_.Release();
+  messages_.Release();
+  finished_.AdvanceTo(posted_);
+  finished_.Release();
+  reorder_scan_ = outstanding_.begin();
+  for (Flow& flow : flows_) {
+    flow.controller.reset();
+    flow.in_flight = 0;
+  }
+  policies_.clear();
+  policies_.shrink_to_fit();
+  last_on_path_ = std::vector<uint64_t>();
+  new_losses_ = std::vector<LossSample>();
+  new_loss_port_ = std::vector<uint8_t>();
+}
+
+size_t Sender::memory_bytes() const {
+  size_t bytes = sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
+                 finished_.memory_bytes() + flows_.capacity() * sizeof(Flow) +
+                 last_on_path_.capacity() * sizeof(uint64_t) + policies_.capacity() * sizeof(void*);
+  return bytes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,193 @@
+// The sending half of a connection: messages in posting order become segments, segments become packets on paths;
+// acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
+//
+// Files: sender.cc (posting, clearing, filling bursts), sender_recovery.cc (acknowledgements, verdicts, time-outs).
+//
+// Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "transport/base/bit_window.h"
+#include "transport/base/intrusive_list.h"
+#include "transport/base/sequence_window.h"
+#include "transport/core/context.h"
+#include "transport/core/path/path_policy.h"
+#include "transport/core/tx/message.h"
+#include "transport/core/tx/outstanding.h"
+#include "transport/core/tx/pacer.h"
+#include "transport/core/tx/rtt.h"
+#include "transport/wire/frames.h"
+
+namespace paceline {
+
+class Sender {
+ public:
+  Sender(CoreContext* context, const PeerInfo* peer);
+  ~Sender();
+
+  // ---- operations
+  // Takes `message` (from the context's pool). The caller has checked memory and reserved a completion.
+  void Post(TxMessage* message, Time now);
+  uint32_t operations() const { return operations_; }  // posted by the user and not complete
+  bool Cancel(OperationId id);
+  // Ends every operation with `status`; nothing is sent any more.
+  void FailAll(OperationStatus status);
+  // Does any operation use this region?
+  bool UsesRegion(RegionId region) const;
+  // The message with this number, or nullptr.
+  TxMessage* FindMessage(uint32_t number_bits);
+  // The answer to a request is in place, or the peer has refused a message.
+  void FinishRequest(TxMessage* message, OperationStatus status, uint64_t result);
+  // Numbers of the peer's messages whose refusal has reached the peer since the last call.
+  std::vector<uint32_t> TakeDeliveredFailures() { return std::exchange(delivered_failures_, {}); }
+  bool has_delivered_failures() const { return !delivered_failures_.empty(); }
+  uint32_t open_answers() const { return open_answers_; }
+  bool drained() const { return operations_ == 0 && open_answers_ == 0 && new_.empty(); }
+
+  // ---- what the peer says
+  // `arrived`: when the acknowledgement reached the port, at most `now`.
+  void HandleAck(const wire::AckFrame& frame, Time arrived, Time now);
+  void HandleGrant(const wire::GrantFrame& frame, Time now);
+  void HandleTrimmed(const wire::TrimmedFrame& frame, Time now);
+  void HandleNotReady(uint32_t message_bits);
+
+  // ---- sending
+  // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many.
+  size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  // False: another Fill would give nothing until something changes or next_send() comes.
+  bool may_have_more() const { return may_have_more_; }
+  Time next_send() const { return next_send_; }
+  // A demand frame that should go to the peer now; false: none. For control packets.
+  bool PollDemand(wire::DemandFrame* frame);
+  bool demand_pending() const { return demand_pending_ != 0; }
+
+  Time PollTimeout() const;
+  void HandleTimeout(Time now);
+
+  // Nothing posted, nothing in flight.
+  bool idle() const;
+  // Gives back path and controller state. Only when idle.
+  void ReleaseIdleState();
+  size_t memory_bytes() const;
+  Duration smoothed_rtt() const { return rtt_.smoothed(); }
+  uint64_t outstanding_packets() const { return outstanding_.size(); }
+
+ private:
+  // One flow: this direction towards one port of the peer.
+  struct Flow {
+    uint64_t tx_total = 0;     // payload bytes ever transmitted
+    uint64_t lost_total = 0;   // payload bytes ever found lost (minus those that arrived after all)
+    uint64_t credit_base = 0;  // tx_total when the controller was made: it counts from 0
+    uint64_t in_flight = 0;
+    uint64_t told_end = 0;     // highest tx_total + backlog that a header has carried
+    bool had_backlog = false;  // what the controller knows
+    Pacer pacer;
+    std::unique_ptr<SenderController> controller;
+  };
+  enum class Blocked : uint8_t { kNo, kCredit, kWindow, kPacing };
+
+  Flow& ActiveFlow(uint32_t remote_port, Time now);
+  PathPolicy& Paths(uint32_t local_port);
+  void AdmitNew();
+  void Open(TxMessage* message);
+  void Clear(TxMessage* message);
+  bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
+  Blocked CheckAllowance(const Flow& flow, uint32_t bytes, Time now) const;
+  void TellBacklog(Flow& flow, Time now);
+  uint64_t backlog() const { return unsent_bytes_ + retransmit_bytes_; }
+  uint64_t PeekRetransmit();
+  uint64_t TakeFromFront(PsnList& list);
+  // What goes into one packet.
+  struct Packet {
+    TxMessage* message = nullptr;  // null: probe
+    Outstanding::Kind kind = Outstanding::Kind::kSegment;
+    uint64_t offset = 0;
+    uint32_t bytes = 0;
+    uint8_t local_port = 0;
+    uint16_t entropy = 0;
+    bool retransmission = false;
+    bool ack_now = false;
+    bool write = false;  // by remote placement
+  };
+  void Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header, Time now);
+  uint64_t Track(const Packet& packet, Time now);
+  size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
+
+  // sender_recovery.cc
+  struct AckTotals;
+  void OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now);
+  void OnPacketLost(uint64_t psn, LossCause cause, Time now);
+  void ReportLosses(Time now);
+  void DetectPathGaps(uint64_t psn, Time now);
+  void DetectReordered(Time now);
+  void SegmentAcked(TxMessage* message, Outstanding::Kind kind);
+  void MaybeFinish(TxMessage* message);
+  void Finish(TxMessage* message, OperationStatus status);
+  void ResolvePacketsOf(TxMessage* message);
+  void AdvanceBase();
+  void Enqueue(PsnList& list, uint64_t psn);
+  void CompleteFlushes();
+  void RearmTimeout();
+  void ArmStuckTimer(Time now);
+  Duration ReorderWindow() const;
+  Duration ProbeDelay() const;
+  Duration Timeout() const;
+
+  CoreContext* context_;
+  const PeerInfo* peer_;
+
+  IntrusiveList<TxMessage, &TxMessage::link> new_;      // posted, no number yet
+  IntrusiveList<TxMessage, &TxMessage::link> waiting_;  // announced, not cleared
+  IntrusiveList<TxMessage, &TxMessage::link> sending_;
+  IntrusiveList<TxMessage, &TxMessage::link> in_flight_;
+  IntrusiveList<TxMessage, &TxMessage::link> flushes_;  // in posting order
+  IntrusiveList<TxMessage, &TxMessage::announce_link> announce_;
+  SequenceWindow<TxMessage*> messages_{limits::kMaxOpenMessages};
+  uint64_t next_match_sequence_ = 0;
+  uint64_t clear_limit_ = 0;
+  uint32_t operations_ = 0;
+  uint32_t open_answers_ = 0;
+  uint64_t posted_ = 0;                             // operations, in posting order
+  BitWindow finished_{2 * limits::kMaxOperations};  // of these
+
+  SequenceWindow<Outstanding> outstanding_{limits::kMaxOutstandingPackets, 1};
+  BitWindow unacked_{2 * limits::kMaxOutstandingPackets, 1};  // packets whose acknowledgement would be news
+  uint64_t outstanding_count_ = 0;                            // packets in state kOutstanding
+  std::vector<uint32_t> delivered_failures_;
+  PsnList retransmit_;
+  uint64_t retransmit_bytes_ = 0;
+  uint64_t unsent_bytes_ = 0;  // of messages in sending_
+
+  std::vector<Flow> flows_;                            // by the peer's port
+  std::vector<std::unique_ptr<PathPolicy>> policies_;  // by local port
+  std::vector<uint64_t> last_on_path_;                 // psn + 1 by local port and entropy; empty when idle
+  uint32_t entropies_ = 1;
+
+  RttEstimator rtt_;
+  Time newest_acked_sent_at_;           // RACK: send time of the newest packet that arrived
+  uint64_t reorder_scan_ = 1;           // packets below were examined by DetectReordered
+  uint32_t reorder_steps_ = 1;          // widens the reordering window after spurious verdicts
+  Time trust_path_order_from_;          // path gaps count again from here on (after spurious ones)
+  std::vector<LossSample> new_losses_;  // by flow and cause, until reported
+  std::vector<uint8_t> new_loss_port_;
+
+  Time last_progress_;    // last acknowledgement of something new, or first send after idle
+  uint32_t probes_ = 0;   // tail probes since then
+  uint32_t backoff_ = 0;  // time-outs since then
+  bool probe_due_ = false;
+  uint64_t floor_told_ = 0;  // newest base that a packet with a header carried (placed writes carry none)
+  Time timeout_at_ = Time::Never();
+  Time stuck_at_ = Time::Never();  // ask again for credit or clearance
+  uint32_t stuck_backoff_ = 0;
+  uint8_t demand_pending_ = 0;  // bit per port of the peer
+  bool may_have_more_ = false;
+  Time next_send_ = Time::Never();
+};
+
+}  // namespace paceline

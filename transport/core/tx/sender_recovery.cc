@@ -1,0 +1,467 @@
+// Acknowledgements, loss verdicts and time-outs of the sending half.
+//
+// A packet is found lost when
+//   - a packet sent later on the same path was acknowledged (a path keeps order), or
+//   - a packet sent a reordering window later on any path was acknowledged (RACK, RFC 8985 section 6.2), or
+//   - the receiver got its header without the payload (trimming), or
+//   - nothing was acknowledged for a retransmission time-out.
+// A tail probe (RFC 8985 section 7) asks for news long before the time-out. Writes by remote placement are sent again
+// only after the first kind of verdict: until then a copy may still land.
+#include <algorithm>
+#include <bit>
+
+#include "transport/base/sequence.h"
+#include "transport/core/tx/sender.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kProbesBeforeTimeout = 2;
+constexpr uint32_t kMaxBackoff = 6;
+constexpr uint32_t kMaxReorderSteps = 16;
+
+}  // namespace
+
+// What one acknowledgement brought, by the peer's port.
+struct Sender::AckTotals {
+  std::array<AckSample, limits::kMaxPorts> by_port{};
+  uint32_t touched = 0;  // bit per port
+  bool progress = false;
+};
+
+Duration Sender::ReorderWindow() const {
+  const Duration window = rtt_.least() * reorder_steps_ / 4 + rtt_.variation();
+  return std::min(window, rtt_.smoothed() * 2);
+}
+
+Duration Sender::ProbeDelay() const {
+  return std::max(rtt_.smoothed() * 2 + rtt_.variation() * 2, context_->options.min_probe) +
+         context_->options.max_ack_delay;
+}
+
+Duration Sender::Timeout() const {
+  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) +
+         context_->options.max_ack_delay;
+}
+
+void Sender::RearmTimeout() {
+  if (outstanding_count_ == 0) {
+    timeout_at_ = Time::Never();
+    return;
+  }
+  const Duration delay = probes_ < kProbesBeforeTimeout
+                             ? ProbeDelay() * (int64_t{1} << probes_)
+                             : std::max(Timeout() * (int64_t{1} << backoff_), ProbeDelay() * 4);
+  timeout_at_ = last_progress_ + delay;
+}
+
+Time Sender::PollTimeout() const {
+  Time next = std::min({timeout_at_, stuck_at_, next_send_});
+  for (const Flow& flow : flows_) {
+    if (flow.controller != nullptr) next = std::min(next, flow.controller->PollTimeout());
+  }
+  return next;
+}
+
+void Sender::HandleTimeout(Time now) {
+  for (Flow& flow : flows_) {
+    if (flow.controller != nullptr && flow.controller->PollTimeout() <= now) {
+      flow.controller->HandleTimeout(now);
+      may_have_more_ = true;
+    }
+  }
+  if (next_send_ <= now) {
+    next_send_ = Time::Never();
+    may_have_more_ = true;
+  }
+  if (stuck_at_ <= now) {
+    stuck_at_ = Time::Never();
+    stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
+    demand_pending_ = static_cast<uint8_t>((1u << peer_->remote_ports) - 1);
+    for (uint32_t port = 0; port < peer_->remote_ports; ++port) ActiveFlow(port, now);
+    may_have_more_ = true;
+  }
+  if (timeout_at_ > now) return;
+  may_have_more_ = true;
+  if (probes_ < kProbesBeforeTimeout) {
+    probe_due_ = true;
+    ++probes_;
+    RearmTimeout();
+    return;
+  }
+  ++context_->counters.timeouts;
+  bool placed = false;
+  const uint64_t end = outstanding_.end();
+  for (uint64_t psn = outstanding_.begin(); psn < end; ++psn) {
+    if (outstanding_[psn].state != Outstanding::State::kOutstanding) continue;
+    if (outstanding_[psn].written) {
+      placed = true;
+    } else {
+      OnPacketLost(psn, LossCause::kTimeout, now);
+    }
+  }
+  if (placed) probe_due_ = true;
+  ReportLosses(now);
+  backoff_ = std::min(backoff_ + 1, kMaxBackoff);
+  last_progress_ = now;
+  AdvanceBase();
+  RearmTimeout();
+}
+
+void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
+  if (outstanding_.empty()) return;
+  AckTotals totals;
+  const uint64_t begin = outstanding_.begin();
+  const uint64_t end = outstanding_.end();
+  const uint64_t newest = Unwrap(frame.newest_psn, begin);
+  const uint64_t cumulative = std::min(Unwrap(frame.cumulative, begin), end);
+  const uint64_t base = Unwrap(frame.base, begin);
+
+  Duration rtt;
+  if (newest >= begin && newest < end && outstanding_[newest].state == Outstanding::State::kOutstanding) {
+    rtt = (arrived - outstanding_[newest].sent_at) - Duration::Nanos(frame.delay_nanos);
+    if (rtt > Duration()) rtt_.OnSample(rtt, now);
+  }
+
+  const auto take = [&](uint64_t word_base, uint64_t arrived_bits, uint64_t marked_bits) {
+    uint64_t news = unacked_.Word(word_base) & arrived_bits;
+    while (news != 0) {
+      const int bit = std::countr_zero(news);
+      news &= news - 1;
+      const uint64_t psn = word_base + static_cast<uint64_t>(bit);
+      if (psn >= begin && psn < end) OnPacketAcked(psn, (marked_bits >> bit) & 1, totals, now);
+    }
+  };
+  for (uint64_t word_base = begin & ~uint64_t{63}; word_base < cumulative; word_base += 64) {
+    const uint64_t below = cumulative - word_base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (cumulative - word_base)) - 1;
+    uint64_t marks = 0;
+    if (frame.has_marks && word_base >= base && (word_base - base) / 64 < frame.words) {
+      marks = frame.marked[(word_base - base) / 64];
+    }
+    take(word_base, below, marks);
+  }
+  for (uint8_t i = 0; i < frame.words; ++i) {
+    const uint64_t word_base = base + i * uint64_t{64};
+    if (word_base + 64 <= begin || word_base >= end) continue;
+    take(word_base, frame.received[i], frame.has_marks ? frame.marked[i] : 0);
+  }
+
+  if (totals.progress) {
+    last_progress_ = now;
+    probes_ = backoff_ = 0;
+    DetectReordered(now);
+    ReportLosses(now);
+    for (uint32_t port = 0; port < peer_->remote_ports; ++port) {
+      if ((totals.touched >> port & 1) == 0) continue;
+      Flow& flow = ActiveFlow(port, now);
+      AckSample& sample = totals.by_port[port];
+      sample.now = now;
+      sample.rtt = rtt;
+      sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[port % context_->ports.size()].info.base_rtt;
+      sample.in_flight_bytes = flow.in_flight;
+      sample.backlogged = backlog() > 0;
+      flow.controller->OnAck(sample);
+      TellBacklog(flow, now);
+    }
+    may_have_more_ = true;
+  }
+  AdvanceBase();
+  RearmTimeout();
+}
+
+void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now) {
+  Outstanding& entry = outstanding_[psn];
+  unacked_.Clear(psn);
+  Flow& flow = ActiveFlow(entry.remote_port, now);
+  switch (entry.state) {
+    case Outstanding::State::kOutstanding: {
+      totals.progress = true;
+      totals.touched |= 1u << entry.remote_port;
+      AckSample& sample = totals.by_port[entry.remote_port];
+      sample.acked_bytes += entry.bytes;
+      ++sample.acked_packets;
+      if (marked) {
+        sample.marked_bytes += entry.bytes;
+        ++sample.marked_packets;
+      }
+      flow.in_flight -= entry.bytes;
+      --outstanding_count_;
+      newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
+      entry.state = Outstanding::State::kResolved;
+      Paths(entry.local_port).OnAck(entry.entropy, marked);
+      DetectPathGaps(psn, now);
+      TxMessage* message = entry.message;
+      entry.message = nullptr;
+      if (message != nullptr) SegmentAcked(message, entry.kind);
+      return;
+    }
+    case Outstanding::State::kQueued: {
+      // Not lost after all, and not sent again yet.
+      entry.state = Outstanding::State::kQueuedDead;
+      TxMessage* message = entry.message;
+      entry.message = nullptr;
+      if (!message->held) retransmit_bytes_ -= entry.bytes;
+      SegmentAcked(message, entry.kind);
+      break;
+    }
+    case Outstanding::State::kGhost:
+      entry.state = Outstanding::State::kResolved;
+      break;
+    case Outstanding::State::kResolved:
+    case Outstanding::State::kQueuedDead:
+      return;
+  }
+  // A wrong verdict: take it back, and judge less hastily.
+  totals.progress = true;
+  ++context_->counters.spurious_retransmits;
+  flow.lost_total -= entry.bytes;
+  if (entry.cause == LossCause::kPathGap) trust_path_order_from_ = now + rtt_.smoothed() * 16;
+  reorder_steps_ = std::min(reorder_steps_ + 1, kMaxReorderSteps);
+}
+
+void Sender::DetectPathGaps(uint64_t psn, Time now) {
+  const Outstanding& acked = outstanding_[psn];
+  const Port& port = context_->ports[acked.local_port];
+  if (!port.capabilities.keeps_path_order) return;
+  const bool trusted = now >= trust_path_order_from_;
+  uint64_t earlier = acked.previous_on_path;
+  while (earlier >= outstanding_.begin() && earlier != 0) {
+    const Outstanding& entry = outstanding_[earlier];
+    if (entry.state == Outstanding::State::kResolved) break;
+    const uint64_t next = entry.previous_on_path;
+    if (entry.state == Outstanding::State::kOutstanding && (trusted || entry.written)) {
+      OnPacketLost(earlier, LossCause::kPathGap, now);
+    }
+    earlier = next;
+  }
+}
+
+void Sender::DetectReordered(Time now) {
+  const Duration window = ReorderWindow();
+  reorder_scan_ = std::max(reorder_scan_, outstanding_.begin());
+  for (; reorder_scan_ < outstanding_.end(); ++reorder_scan_) {
+    const Outstanding& entry = outstanding_[reorder_scan_];
+    if (entry.state != Outstanding::State::kOutstanding) continue;
+    if (entry.sent_at + window >= newest_acked_sent_at_) return;
+    if (!entry.written) OnPacketLost(reorder_scan_, LossCause::kReorder, now);
+  }
+}
+
+void Sender::HandleTrimmed(const wire::TrimmedFrame& frame, Time now) {
+  for (uint8_t i = 0; i < frame.count; ++i) {
+    const uint64_t psn = Unwrap(frame.psns[i], outstanding_.begin());
+    if (!outstanding_.Contains(psn) || outstanding_[psn].state != Outstanding::State::kOutstanding) continue;
+    if (outstanding_[psn].written) continue;
+    OnPacketLost(psn, LossCause::kTrimmed, now);
+    last_progress_ = now;
+  }
+  ReportLosses(now);
+  AdvanceBase();
+  RearmTimeout();
+}
+
+void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
+  Outstanding& entry = outstanding_[psn];
+  Flow& flow = ActiveFlow(entry.remote_port, now);
+  --outstanding_count_;
+  flow.in_flight -= entry.bytes;
+  flow.lost_total += entry.bytes;
+  entry.cause = cause;
+  switch (cause) {
+    case LossCause::kPathGap:
+      ++context_->counters.lost_path_gap;
+      break;
+    case LossCause::kReorder:
+      ++context_->counters.lost_reorder;
+      break;
+    case LossCause::kTrimmed:
+      ++context_->counters.lost_trimmed;
+      break;
+    case LossCause::kTimeout:
+      ++context_->counters.lost_timeout;
+      break;
+  }
+  Paths(entry.local_port).OnLoss(entry.entropy, cause);
+  if (entry.bytes > 0) {
+    size_t i = 0;
+    while (i < new_losses_.size() && (new_losses_[i].cause != cause || new_loss_port_[i] != entry.remote_port)) ++i;
+    if (i == new_losses_.size()) {
+      new_losses_.push_back({.now = now, .cause = cause});
+      new_loss_port_.push_back(entry.remote_port);
+    }
+    new_losses_[i].lost_bytes += entry.bytes;
+    ++new_losses_[i].lost_packets;
+  }
+  may_have_more_ = true;
+  TxMessage* message = entry.message;
+  if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
+    entry.state = Outstanding::State::kResolved;
+    unacked_.Clear(psn);
+    return;
+  }
+  if (entry.kind == Outstanding::Kind::kAnnouncement) {
+    const bool wanted =
+        message->counts_announcement ? !message->announcement_acked : message->state == TxMessage::State::kWaiting;
+    if (wanted && !message->announce_link.linked()) announce_.PushBack(message);
+    entry.message = nullptr;
+    entry.state = Outstanding::State::kResolved;
+    unacked_.Clear(psn);
+    return;
+  }
+  entry.state = Outstanding::State::kQueued;
+  if (message->held) {
+    Enqueue(message->held_packets, psn);
+  } else {
+    retransmit_bytes_ += entry.bytes;
+    Enqueue(retransmit_, psn);
+  }
+}
+
+void Sender::ReportLosses(Time now) {
+  for (size_t i = 0; i < new_losses_.size(); ++i) {
+    Flow& flow = ActiveFlow(new_loss_port_[i], now);
+    new_losses_[i].in_flight_bytes = flow.in_flight;
+    flow.controller->OnLoss(new_losses_[i]);
+  }
+  new_losses_.clear();
+  new_loss_port_.clear();
+}
+
+void Sender::SegmentAcked(TxMessage* message, Outstanding::Kind kind) {
+  if (kind == Outstanding::Kind::kAnnouncement) {
+    message->announcement_acked = true;
+  } else {
+    --message->segments_left;
+  }
+  MaybeFinish(message);
+}
+
+void Sender::MaybeFinish(TxMessage* message) {
+  if (message->segments_left > 0 || message->wants_answer) return;
+  if (message->counts_announcement && !message->announcement_acked) return;
+  Finish(message, OperationStatus::kOk);
+}
+
+void Sender::Finish(TxMessage* message, OperationStatus status) {
+  const bool numbered = message->state != TxMessage::State::kQueued;
+  if (message->state == TxMessage::State::kSending) unsent_bytes_ -= message->unsent_bytes();
+  message->link.Unlink();
+  message->announce_link.Unlink();
+  if (numbered) {
+    ResolvePacketsOf(message);
+    messages_[message->number] = nullptr;
+    while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
+    may_have_more_ = may_have_more_ || !new_.empty();
+  }
+  if (message->reports) {
+    --operations_;
+    context_->Complete({.operation = message->operation,
+                        .status = status,
+                        .connection = peer_->local_connection,
+                        .user_data = message->user_data,
+                        .bytes = status == OperationStatus::kOk ? message->length : 0,
+                        .result = message->value});
+    if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
+  } else {
+    --open_answers_;
+    if (message->kind == wire::MessageKind::kFailure && status == OperationStatus::kOk) {
+      delivered_failures_.push_back(message->request);
+    }
+  }
+  const bool was_flush = message->operation == Operation::kFlush && message->reports;
+  context_->tx_messages.Delete(message);
+  if (!was_flush) CompleteFlushes();
+}
+
+// Forgets packets of a message that ends without being acknowledged in full.
+void Sender::ResolvePacketsOf(TxMessage* message) {
+  const auto resolve = [&](uint64_t psn) {
+    Outstanding& entry = outstanding_[psn];
+    if (entry.message != message) return;
+    if (entry.state == Outstanding::State::kOutstanding) {
+      flows_[entry.remote_port].in_flight -= entry.bytes;
+      --outstanding_count_;
+      entry.state = Outstanding::State::kResolved;
+      unacked_.Clear(psn);
+    } else if (entry.state == Outstanding::State::kQueued) {
+      if (!message->held) retransmit_bytes_ -= entry.bytes;
+      entry.state = Outstanding::State::kQueuedDead;
+      unacked_.Clear(psn);
+    }
+    entry.message = nullptr;
+  };
+  const bool single =
+      message->payload_bytes <= peer_->segment_bytes && !message->announced && message->held_packets.empty();
+  if (single) {
+    if (outstanding_.Contains(message->last_psn)) resolve(message->last_psn);
+  } else if (message->segments_left > 0 || message->announced) {
+    for (uint64_t psn = outstanding_.begin(); psn < outstanding_.end(); ++psn) resolve(psn);
+    while (!message->held_packets.empty()) {
+      outstanding_[TakeFromFront(message->held_packets)].state = Outstanding::State::kResolved;
+    }
+  }
+  RearmTimeout();
+}
+
+void Sender::CompleteFlushes() {
+  const uint64_t done = finished_.FirstClear(0);
+  finished_.AdvanceTo(done);
+  while (TxMessage* flush = flushes_.front()) {
+    if (flush->sequence > done) return;
+    Finish(flush, OperationStatus::kOk);
+  }
+}
+
+void Sender::AdvanceBase() {
+  const Duration remember = rtt_.smoothed() * 2;
+  while (!outstanding_.empty()) {
+    const Outstanding& entry = outstanding_[outstanding_.begin()];
+    if (entry.state == Outstanding::State::kGhost) {
+      const bool old =
+          newest_acked_sent_at_ - entry.sent_at > remember || outstanding_.size() * 2 > outstanding_.bound();
+      if (!old && outstanding_count_ > 0) break;
+    } else if (entry.state != Outstanding::State::kResolved) {
+      break;
+    }
+    outstanding_.PopFront();
+  }
+  unacked_.AdvanceTo(outstanding_.begin());
+}
+
+void Sender::Enqueue(PsnList& list, uint64_t psn) {
+  outstanding_[psn].next = PsnList::kNone;
+  if (list.empty()) {
+    list.head = psn;
+  } else {
+    outstanding_[list.tail].next = psn;
+  }
+  list.tail = psn;
+}
+
+uint64_t Sender::TakeFromFront(PsnList& list) {
+  const uint64_t psn = list.head;
+  list.head = outstanding_[psn].next;
+  if (list.head == PsnList::kNone) list.tail = PsnList::kNone;
+  return psn;
+}
+
+// The next packet to send again, or kNone; takes out those that are no longer wanted or must wait.
+uint64_t Sender::PeekRetransmit() {
+  while (!retransmit_.empty()) {
+    Outstanding& entry = outstanding_[retransmit_.head];
+    if (entry.state == Outstanding::State::kQueuedDead) {
+      entry.state = Outstanding::State::kResolved;
+      TakeFromFront(retransmit_);
+    } else if (entry.message->held) {
+      TxMessage* message = entry.message;
+      const uint64_t psn = TakeFromFront(retransmit_);
+      retransmit_bytes_ -= entry.bytes;
+      Enqueue(message->held_packets, psn);
+    } else {
+      return retransmit_.head;
+    }
+  }
+  return PsnList::kNone;
+}
+
+}  // namespace paceline

@@ -1,0 +1,178 @@
+#include "transport/engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace paceline {
+namespace {
+
+// Bounds on one pass, so that neither direction starves the other nor the caller: 1,024 segments in, 512 out, per port.
+constexpr size_t kReceiveSegments = 64;
+constexpr int kReceiveBursts = 16;
+constexpr int kSendBursts = 8;
+
+}  // namespace
+
+// What the engine keeps of one port.
+//
+// `held` are packets that a lane refused although its room() had promised to take them (a kernel whose buffers ran out
+// half way). The core's pointers die with its next call, so header and payload are copied, which is rare, and they go
+// first next time. A *write* cannot be copied (the card reads registered memory), and its buffer may be the user's again
+// by then: it is dropped, which to the core is a loss like any other.
+struct Engine::PortState {
+  uint32_t change_count = 0;
+  bool more = false;  // the pass ended at a bound, not for want of work
+  std::array<RxSegment, kReceiveSegments> received;
+  TxBurst burst;
+  std::vector<TxSegment> held;
+  std::vector<std::vector<uint8_t>> held_bytes;
+  size_t held_next = 0;
+
+  void Hold(std::span<const TxSegment> rest) {
+    held.clear();
+    held_next = 0;
+    if (held_bytes.size() < rest.size()) held_bytes.resize(rest.size());
+    for (const TxSegment& segment : rest) {
+      if (segment.kind != SegmentKind::kPacket) continue;
+      std::vector<uint8_t>& bytes = held_bytes[held.size()];
+      bytes.assign(segment.header, segment.header + segment.header_bytes);
+      if (segment.payload != nullptr) {
+        bytes.insert(bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
+      }
+      TxSegment copy = segment;
+      copy.header = bytes.data();
+      if (segment.payload != nullptr) copy.payload = bytes.data() + segment.header_bytes;
+      held.push_back(copy);
+    }
+  }
+  std::span<const TxSegment> HeldRest() const { return std::span(held).subspan(held_next); }
+};
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options,
+                                                       std::vector<std::unique_ptr<Lane>> lanes) {
+  if (lanes.empty()) return absl::InvalidArgumentError("an engine needs at least one lane");
+  if (lanes.size() > limits::kMaxPorts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an engine drives at most ", limits::kMaxPorts, " lanes; ", lanes.size(), " were given"));
+  }
+  auto congestion_control = CreateCongestionControl(options.endpoint.congestion_control,
+                                                    options.congestion_control_parameters, options.endpoint.seed);
+  if (!congestion_control.ok()) return congestion_control.status();
+  return std::unique_ptr<Engine>(new Engine(options, std::move(lanes), *std::move(congestion_control)));
+}
+
+Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
+               std::unique_ptr<CongestionControl> congestion_control)
+    : lanes_(std::move(lanes)) {
+  std::vector<PortDescription> descriptions;
+  for (const auto& lane : lanes_) {
+    ports_.push_back(std::make_unique<PortState>());
+    ports_.back()->change_count = lane->status().change_count;
+    descriptions.push_back({lane->capabilities(), lane->address()});
+  }
+  endpoint_ = std::make_unique<Endpoint>(options.endpoint, std::move(congestion_control),
+                                         static_cast<EndpointEnvironment*>(this), descriptions);
+}
+
+Engine::~Engine() = default;
+
+Time Engine::Poll(Time now) {
+  busy_ = false;
+  blocked_ = false;
+  const auto ports = static_cast<uint32_t>(lanes_.size());
+  for (uint32_t port = 0; port < ports; ++port) {
+    ports_[port]->more = false;
+    CheckStatus(port, now);
+  }
+  // What was posted since the last pass leaves before anything else is looked at: a reply does not wait for an empty
+  // receive call.
+  for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
+  bool received = false;
+  for (uint32_t port = 0; port < ports; ++port) {
+    const bool sent = std::exchange(busy_, false);
+    ReceiveAll(port, now);
+    received |= busy_;
+    busy_ |= sent;
+  }
+  const bool timer_due = endpoint_->PollTimeout() <= now;
+  if (timer_due) endpoint_->HandleTimeout(now);
+  if (received || timer_due) {
+    for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
+  }
+  for (uint32_t port = 0; port < ports; ++port) {
+    if (ports_[port]->more) return now;
+  }
+  return std::max(now, endpoint_->PollTimeout());
+}
+
+void Engine::CheckStatus(uint32_t port, Time now) {
+  const LaneStatus status = lanes_[port]->status();
+  if (status.change_count == ports_[port]->change_count) return;
+  ports_[port]->change_count = status.change_count;
+  endpoint_->HandlePortStatus(port, status.up, now);
+}
+
+void Engine::ReceiveAll(uint32_t port, Time now) {
+  PortState& state = *ports_[port];
+  for (int burst = 0; burst < kReceiveBursts; ++burst) {
+    const size_t count = lanes_[port]->Receive(state.received, now);
+    if (count == 0) return;
+    busy_ = true;
+    endpoint_->HandleSegments(port, std::span(state.received).first(count), now);
+    if (count < state.received.size()) return;
+  }
+  state.more = true;
+}
+
+void Engine::SendAll(uint32_t port, Time now) {
+  Lane& lane = *lanes_[port];
+  PortState& state = *ports_[port];
+  if (state.held_next < state.held.size()) {
+    const size_t taken = lane.Send(state.HeldRest());
+    state.held_next += taken;
+    busy_ |= taken > 0;
+    if (state.held_next < state.held.size()) {
+      blocked_ = true;
+      return;
+    }
+  }
+  for (int burst = 0; burst < kSendBursts; ++burst) {
+    const size_t room = std::min(lane.room(), TxBurst::kSegments);
+    if (room == 0) {
+      blocked_ = true;
+      return;
+    }
+    const size_t count = endpoint_->PollTransmit(port, state.burst, room, now);
+    if (count == 0) return;
+    busy_ = true;
+    const std::span<const TxSegment> segments = std::span(state.burst.segments).first(count);
+    const size_t taken = lane.Send(segments);
+    if (taken < count) {
+      state.Hold(segments.subspan(taken));
+      blocked_ = true;
+      return;
+    }
+  }
+  state.more = true;
+}
+
+uint32_t Engine::OpenPeer(uint32_t port, const LaneAddress& address) { return lanes_[port]->OpenPeer(address); }
+
+void Engine::ClosePeer(uint32_t port, uint32_t peer) {
+  // Its number may name another address soon: what is still held for it must not go there.
+  PortState& state = *ports_[port];
+  state.held.erase(std::remove_if(state.held.begin() + static_cast<std::ptrdiff_t>(state.held_next), state.held.end(),
+                                  [peer](const TxSegment& segment) { return segment.peer == peer; }),
+                   state.held.end());
+  lanes_[port]->ClosePeer(peer);
+}
+
+uint64_t Engine::RegisterMemory(uint32_t port, void* base, size_t bytes) {
+  return lanes_[port]->RegisterMemory(base, bytes);
+}
+
+void Engine::DeregisterMemory(uint32_t port, uint64_t key) { lanes_[port]->DeregisterMemory(key); }
+
+}  // namespace paceline

@@ -1,0 +1,67 @@
+// The engine joins the protocol core, the lanes and the clock: one poll pass moves what has arrived into the core, lets
+// timers act, and moves what the core wants to send into the lanes. It has no thread of its own and reads no clock: the
+// caller passes the time. engine/progress.h adds waiting and a thread for real machines; the simulated fabric calls
+// Poll from its events.
+//
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cc/registry.h"
+#include "transport/base/time.h"
+#include "transport/core/endpoint.h"
+#include "transport/lane/lane.h"
+
+namespace paceline {
+
+struct EngineOptions {
+  EndpointOptions endpoint;  // .congestion_control names the algorithm
+  ParameterMap congestion_control_parameters;
+};
+
+class Engine final : private EndpointEnvironment {
+ public:
+  // `lanes`: one per port, at least one, at most limits::kMaxPorts. An error names the algorithm or parameter at fault.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(const EngineOptions& options,
+                                                        std::vector<std::unique_ptr<Lane>> lanes);
+  ~Engine() override;
+
+  // One pass. Returns when it wants to be called again at the latest, provided that nothing arrives, nothing is posted
+  // and no lane that was full becomes writable before: `now` itself when there is more to do at once.
+  Time Poll(Time now);
+
+  // True if the last Poll moved any segment.
+  bool last_poll_was_busy() const { return busy_; }
+  // True if segments wait for a lane that had no room.
+  bool blocked_on_room() const { return blocked_; }
+
+  Endpoint& endpoint() { return *endpoint_; }
+  std::span<const std::unique_ptr<Lane>> lanes() const { return lanes_; }
+
+ private:
+  struct PortState;
+  Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
+         std::unique_ptr<CongestionControl> congestion_control);
+  void CheckStatus(uint32_t port, Time now);
+  void ReceiveAll(uint32_t port, Time now);
+  void SendAll(uint32_t port, Time now);
+
+  uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override;
+  void ClosePeer(uint32_t port, uint32_t peer) override;
+  uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override;
+  void DeregisterMemory(uint32_t port, uint64_t key) override;
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<PortState>> ports_;
+  std::unique_ptr<Endpoint> endpoint_;
+  bool busy_ = false;
+  bool blocked_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,88 @@
+#include "transport/engine/lane_factory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "transport/lane/impair/impair_lane.h"
+#include "transport/lane/udp/udp_lane.h"
+
+namespace paceline {
+namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";
+constexpr char kPlanned[] = "planned, not in this build";
+
+// "192.0.2.1" and "fd00::2" are good enough for people; the lane wants a port and brackets.
+std::string WithPort(const std::string& device) {
+  const auto colons = std::count(device.begin(), device.end(), ':');
+  if (colons > 1 && device.front() != '[') return absl::StrCat("[", device, "]:0");
+  if (colons == 0 && device.find('.') != std::string::npos &&
+      device.find_first_not_of("0123456789.") == std::string::npos) {
+    return absl::StrCat(device, ":0");
+  }
+  if (device.front() == '[' && device.back() == ']') return absl::StrCat(device, ":0");
+  return device;
+}
+
+absl::StatusOr<std::unique_ptr<Lane>> CreateUdp(const std::string& device, const LaneFactoryOptions& options) {
+  UdpLaneOptions udp;
+  udp.bind_address = WithPort(device);
+  udp.mtu = options.mtu;
+  udp.link_rate = options.link_rate;
+  udp.bind_to_device = options.devices.size() > 1;
+  auto lane = CreateUdpLane(udp);
+  if (!lane.ok() && udp.bind_to_device && absl::IsPermissionDenied(lane.status())) {
+    udp.bind_to_device = false;  // only matters for several interfaces in one subnet
+    lane = CreateUdpLane(udp);
+  }
+  return lane;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
+  if (options.kind != "udp") {
+    std::vector<std::string> usable;
+    for (const LaneKindInfo& kind : ListLaneKinds()) {
+      if (kind.name == options.kind) {
+        return absl::UnimplementedError(absl::StrCat("lane \"", options.kind, "\": ", kind.reason));
+      }
+      if (kind.usable) usable.push_back(kind.name);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("lane \"", options.kind, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
+  }
+  std::vector<std::string> devices = options.devices;
+  if (devices.empty()) devices.push_back(kLoopback);
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (const std::string& device : devices) {
+    if (device.empty()) return absl::InvalidArgumentError("an empty device name; give an interface or an address");
+    auto lane = CreateUdp(device, options);
+    if (!lane.ok()) return lane.status();
+    if (!options.impairment.none()) {
+      Impairment impairment = options.impairment;
+      impairment.seed += lanes.size();  // ports fail each in their own way
+      auto impaired = ImpairLane::Create(*std::move(lane), impairment);
+      if (!impaired.ok()) return impaired.status();
+      lanes.push_back(*std::move(impaired));
+    } else {
+      lanes.push_back(*std::move(lane));
+    }
+  }
+  return lanes;
+}
+
+std::vector<LaneKindInfo> ListLaneKinds() {
+  return {
+      {"udp", true, "kernel UDP sockets, no privilege needed", ""},
+      {"shm", false, "shared memory between processes of one host", kPlanned},
+      {"xdp", false, "AF_XDP sockets", kPlanned},
+      {"dpdk", false, "ports that DPDK drives", kPlanned},
+      {"verbs", false, "RDMA cards by rdma-core (RC, UC, UD)", kPlanned},
+      {"sim", false, "the simulated fabric", "used by `paceline study`, carries no real traffic"},
+  };
+}
+
+}  // namespace paceline

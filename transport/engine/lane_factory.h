@@ -1,0 +1,40 @@
+// The one place that names the kinds of lanes: makes lanes for an engine by the name of their kind and the devices or
+// addresses they are to use, and says which kinds work on this machine.
+//
+// Thread rule: control path, callable from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/lane/impair/impairment.h"
+#include "transport/lane/lane.h"
+
+namespace paceline {
+
+struct LaneFactoryOptions {
+  std::string kind = "udp";
+  // One lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
+  std::vector<std::string> devices;
+  uint32_t mtu = 0;        // bytes of the largest IP packet; 0: the interface's
+  Rate link_rate;          // zero: as the driver states it
+  Impairment impairment;   // none: lanes as they are
+};
+
+// An error names the kind or device at fault and what there is instead.
+absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
+
+struct LaneKindInfo {
+  std::string name;
+  bool usable = false;
+  std::string summary;  // what it is
+  std::string reason;   // why it is not usable here
+};
+
+// Every kind that Paceline has or plans, usable or not.
+std::vector<LaneKindInfo> ListLaneKinds();
+
+}  // namespace paceline

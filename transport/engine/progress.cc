@@ -1,0 +1,167 @@
+#include "transport/engine/progress.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "transport/engine/clock.h"
+
+namespace paceline {
+namespace {
+
+// A lane that cannot wake us, or that is full and cannot say when it is no longer, is looked at this often.
+constexpr Duration kBlindSleep = Duration::Micros(200);
+
+timespec ToTimespec(Duration span) {
+  const int64_t nanos = std::max<int64_t>(span.nanos(), 0);
+  return {.tv_sec = nanos / 1'000'000'000, .tv_nsec = nanos % 1'000'000'000};
+}
+
+absl::Status Errno(const char* what) { return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno))); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Progress>> Progress::Create(Engine* engine, const WaitPolicyOptions& options) {
+  std::unique_ptr<Progress> progress(new Progress(engine, options));
+  if (absl::Status status = progress->Open(); !status.ok()) return status;
+  return progress;
+}
+
+Progress::Progress(Engine* engine, const WaitPolicyOptions& options) : engine_(engine), policy_(options) {}
+
+Progress::~Progress() {
+  for (const int fd : {timer_, event_, epoll_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+absl::Status Progress::Open() {
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0) return Errno("epoll_create1");
+  event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event_ < 0) return Errno("eventfd");
+  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (timer_ < 0) return Errno("timerfd_create");
+  const auto add = [this](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  };
+  if (add(event_) != 0 || add(timer_) != 0) return Errno("epoll_ctl");
+  for (const auto& lane : engine_->lanes()) {
+    const int fd = lane->wait_descriptor();
+    if (fd < 0) {
+      every_lane_can_wake_ = false;
+    } else if (add(fd) != 0) {
+      return Errno("epoll_ctl on a lane's descriptor");
+    }
+  }
+  now_ = next_ = MonotonicNow();
+  return absl::OkStatus();
+}
+
+bool Progress::Poll() {
+  if (woken_.load(std::memory_order_acquire)) DrainWake();
+  now_ = MonotonicNow();
+  next_ = engine_->Poll(now_);
+  if (!engine_->last_poll_was_busy()) return false;
+  policy_.OnBusy();
+  return true;
+}
+
+bool Progress::Idle(Time deadline) {
+  if (next_ <= now_ || deadline <= now_ || woken_.load(std::memory_order_seq_cst)) return false;
+  const Time until = std::min(next_, deadline);
+  switch (policy_.OnIdle(now_, until)) {
+    case WaitStep::kSpin:
+      return false;
+    case WaitStep::kYield:
+      sched_yield();
+      return false;
+    case WaitStep::kSleep:
+      break;
+  }
+  Duration span = until.is_never() ? Duration::Infinite() : until - now_;
+  WatchWritable(engine_->blocked_on_room());
+  if (!every_lane_can_wake_ || engine_->blocked_on_room()) span = std::min(span, kBlindSleep);
+  if (timer_set_) SetTimer(Time::Never());
+  epoll_event events[4];
+  const timespec timeout = ToTimespec(span);
+  epoll_pwait2(epoll_, events, 4, span.is_infinite() ? nullptr : &timeout, nullptr);
+  return true;
+}
+
+bool Progress::Arm() {
+  if (next_ <= now_ || woken_.load(std::memory_order_acquire)) return false;
+  const Time latest =
+      every_lane_can_wake_ && !engine_->blocked_on_room() ? next_ : std::min(next_, now_ + kBlindSleep);
+  WatchWritable(engine_->blocked_on_room());
+  SetTimer(latest);
+  return true;
+}
+
+void Progress::Wake() {
+  if (woken_.exchange(true, std::memory_order_seq_cst)) return;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(event_, &one, sizeof(one));
+}
+
+void Progress::DrainWake() {
+  // The flag first: a Wake between the two lines may have its write eaten, but its flag stays, and Idle looks at that.
+  woken_.store(false, std::memory_order_seq_cst);
+  uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(event_, &count, sizeof(count));
+}
+
+void Progress::WatchWritable(bool on) {
+  if (on == watching_writable_) return;
+  watching_writable_ = on;
+  for (const auto& lane : engine_->lanes()) {
+    const int fd = lane->wait_descriptor();
+    if (fd < 0) continue;
+    epoll_event event{};
+    event.events = EPOLLIN | (on ? EPOLLOUT : 0u);
+    event.data.fd = fd;
+    epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
+  }
+}
+
+void Progress::SetTimer(Time at) {
+  itimerspec spec{};
+  timer_set_ = !at.is_never();
+  if (timer_set_) {
+    spec.it_value = {.tv_sec = at.nanos() / 1'000'000'000, .tv_nsec = at.nanos() % 1'000'000'000};
+  }
+  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+unsigned AllowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1u, static_cast<unsigned>(CPU_COUNT(&set)));
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<unsigned>(online) : 1;
+}
+
+unsigned LocalRanksFromEnvironment() {
+  for (const char* name : {"PACELINE_LOCAL_RANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE",
+                           "SLURM_TASKS_PER_NODE"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    // SLURM writes "8(x2)": the number in front is what counts here.
+    const unsigned long value = std::strtoul(text, nullptr, 10);
+    if (value > 0 && value < 100000) return static_cast<unsigned>(value);
+  }
+  return 1;
+}
+
+}  // namespace paceline

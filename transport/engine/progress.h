@@ -1,0 +1,81 @@
+// Waiting for an engine on a real machine: the descriptors of its lanes, its next timer and a wake-up from other threads
+// joined in one epoll descriptor, and the adaptive wait (engine/wait_policy.h) on top.
+//
+// Two ways to use it:
+//   - A loop of our own (progress thread, a blocking call): Poll(), and when it moved nothing, Idle().
+//   - A loop of the caller's: Poll() until nothing moves, Arm(), then wait for descriptor() to become readable together
+//     with the caller's own descriptors.
+//
+// Thread rule: the engine's thread, but for Wake(), which any thread may call.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "transport/base/time.h"
+#include "transport/engine/engine.h"
+#include "transport/engine/wait_policy.h"
+
+namespace paceline {
+
+class Progress {
+ public:
+  // `engine` outlives this object.
+  static absl::StatusOr<std::unique_ptr<Progress>> Create(Engine* engine, const WaitPolicyOptions& options);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // One pass of the engine at the current time. True if it moved anything.
+  bool Poll();
+  // The time of the last Poll: recent enough for decisions of the same pass.
+  Time now() const { return now_; }
+  // When the engine wants the next pass at the latest.
+  Time next() const { return next_; }
+  // The caller posted something: the engine wants a pass at once, whatever its timer said.
+  void Kick() { next_ = now_; }
+
+  // After a Poll that moved nothing: spins, yields or sleeps, as the policy says, until `deadline` at most. A sleep ends
+  // when something arrives, when the engine's timer is due, or by Wake(). True if it slept.
+  bool Idle(Time deadline);
+
+  // Prepares descriptor() for the caller's own wait: it becomes readable when Poll has something to do.
+  // False: poll again first, there is something to do at once.
+  bool Arm();
+  int descriptor() const { return epoll_; }
+
+  // Ends a sleep, or the next one before it begins; makes descriptor() readable until the next Poll.
+  void Wake();
+
+  bool crowded() const { return policy_.crowded(); }
+
+ private:
+  Progress(Engine* engine, const WaitPolicyOptions& options);
+  absl::Status Open();
+  void WatchWritable(bool on);
+  void SetTimer(Time at);
+  void DrainWake();
+
+  Engine* engine_;
+  WaitPolicy policy_;
+  int epoll_ = -1;
+  int event_ = -1;  // eventfd: Wake
+  int timer_ = -1;  // timerfd: the engine's next timer, for callers that wait by themselves
+  bool watching_writable_ = false;
+  bool every_lane_can_wake_ = true;  // false: a lane has no descriptor, so sleeps stay short
+  bool timer_set_ = false;
+  std::atomic<bool> woken_{false};
+  Time now_;
+  Time next_;
+};
+
+// Cores that this process may run on (sched_getaffinity), at least 1.
+unsigned AllowedCores();
+
+// Processes of this job on this machine, from PACELINE_LOCAL_RANKS or what mpirun, srun and torchrun put into the
+// environment (OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_TASKS_PER_NODE, LOCAL_WORLD_SIZE); 1 when nothing
+// says. A hint only.
+unsigned LocalRanksFromEnvironment();
+
+}  // namespace paceline

@@ -1,0 +1,51 @@
+#include "transport/engine/progress_thread.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <utility>
+
+namespace paceline {
+
+ProgressThread::ProgressThread(Progress* progress, std::function<Time()> after_pass)
+    : progress_(progress), after_pass_(std::move(after_pass)), thread_([this] { Run(); }) {}
+
+ProgressThread::~ProgressThread() {
+  stop_.store(true, std::memory_order_release);
+  progress_->Wake();
+  thread_.join();
+}
+
+ProgressThread::Guard::Guard(ProgressThread* owner, bool posted) : owner_(owner), posted_(posted) {
+  owner_->waiting_.fetch_add(1, std::memory_order_relaxed);
+  owner_->mutex_.lock();
+  owner_->waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+ProgressThread::Guard::~Guard() {
+  const bool wake = posted_ && std::exchange(owner_->sleeping_, false);
+  owner_->mutex_.unlock();
+  if (wake) owner_->progress_->Wake();
+}
+
+void ProgressThread::Run() {
+  prctl(PR_SET_NAME, "paceline");
+  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: paced sending wants its timers on time
+  while (!stop_.load(std::memory_order_acquire)) {
+    bool busy;
+    Time deadline;
+    {
+      std::lock_guard lock(mutex_);
+      sleeping_ = false;
+      busy = progress_->Poll();
+      deadline = after_pass_();
+      // Set before the lock is released: whoever posts after this pass sees it and wakes us.
+      sleeping_ = !busy;
+    }
+    // A mutex is not fair: without this the thread would take it again before a waiting caller gets to run.
+    while (waiting_.load(std::memory_order_relaxed) > 0) sched_yield();
+    if (!busy) progress_->Idle(deadline);
+  }
+}
+
+}  // namespace paceline

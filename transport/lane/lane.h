@@ -1,0 +1,134 @@
+// A lane is one network port and one way of driving it: kernel UDP sockets, a simulated NIC, an RDMA card, ... The
+// protocol core never includes a lane; the engine hands bursts of segments back and forth between the two, and a lane
+// carries their bytes without looking into them. What a lane can do it states in LaneCapabilities; nobody asks for its
+// name to decide what to do.
+//
+// Two kinds of segments travel:
+//   - packets: a header (and a payload behind it) that arrives at the peer's lane as it was sent. Every lane has them.
+//   - writes: payload placed by the remote card straight into registered memory; the peer's lane tells only that it
+//     happened, with 32 bits of immediate. Only lanes with `remote_placement` have them.
+//
+// Thread rule: a lane belongs to one engine and is called from the thread that polls that engine; only
+// LaneWaker-style descriptors (`wait_descriptor`) may be polled elsewhere.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "transport/base/lane_address.h"
+#include "transport/base/time.h"
+
+namespace paceline {
+
+struct LaneCapabilities {
+  uint32_t max_packet_bytes = 0;  // header and payload of the largest packet
+  bool remote_placement = false;  // takes writes: the remote card places data by itself
+  uint32_t max_write_bytes = 0;   // largest write; 0 without remote_placement
+  bool ecn = false;               // congestion marks are set on the way and seen on arrival
+  bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, not of the poll
+  bool trimming = false;          // the network may cut payloads and deliver the header
+  bool keeps_path_order =
+      true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
+  uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
+  uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address
+  uint32_t header_bytes = 0;          // bytes on the wire around a packet (Ethernet, IP, UDP): for rates in wire bytes
+  bool nominal_header = false;        // header_bytes stands for all headers, the transport's own too (simulated lanes)
+  uint64_t receive_buffer_bytes = 0;  // what may be in flight towards this lane before it must drop; 0: no limit known
+  Rate link_rate;                     // of the port; zero when not known (a virtual link)
+  Duration base_rtt;                  // to the farthest peer without queues; zero when not known
+};
+
+enum class SegmentKind : uint8_t { kPacket, kWrite };
+
+// One segment to send. Pointers are borrowed until Lane::Send has taken the segment.
+struct TxSegment {
+  SegmentKind kind = SegmentKind::kPacket;
+  bool ecn_capable = false;   // ask switches to mark rather than drop
+  bool control = false;       // acknowledgements, grants, requests: may use a priority queue, never trimmed
+  uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route
+  uint32_t peer = 0;          // from Lane::OpenPeer
+  uint16_t header_bytes = 0;  // packets: bytes at `header`
+  uint32_t payload_bytes = 0;
+  const uint8_t* header = nullptr;
+  const uint8_t* payload =
+      nullptr;  // null with payload_bytes > 0: a phantom payload (simulated lanes only; see core/memory.h)
+  // Writes only:
+  uint32_t connection = 0;  // the peer's connection number: the remote lane reports it with the completion
+  uint32_t immediate = 0;
+  uint64_t remote_address = 0;
+  uint64_t remote_key = 0;  // the remote *lane's* key of the memory (Lane::RegisterMemory there)
+};
+
+// One segment that arrived. Memory at `data` belongs to the lane and is valid until the next call of Receive.
+struct RxSegment {
+  SegmentKind kind = SegmentKind::kPacket;
+  bool congestion_experienced = false;  // ECN mark
+  bool trimmed = false;                 // payload was cut on the way; `data` holds the header
+  uint32_t data_bytes = 0;              // packets: header and payload bytes at `data`
+  uint32_t phantom_bytes = 0;           // packets: payload bytes that were sent without contents
+  uint8_t* data = nullptr;
+  const LaneAddress* source = nullptr;  // packets: where it came from; valid as long as `data`
+  Time received_at;                     // see LaneCapabilities::rx_timestamps
+  // Writes only:
+  uint32_t connection = 0;  // our connection number, as the sender named it
+  uint32_t immediate = 0;
+  uint32_t placed_bytes = 0;
+  uint16_t entropy = 0;
+};
+
+// What happened to the port since the last look.
+struct LaneStatus {
+  bool up = true;             // false: nothing leaves or arrives (link down, device gone)
+  uint32_t change_count = 0;  // grows with every change
+};
+
+// Counted by each lane; names and units as in docs/counters.md.
+struct LaneCounters {
+  uint64_t tx_packets = 0, tx_bytes = 0, tx_calls = 0, tx_drops = 0;
+  uint64_t rx_packets = 0, rx_bytes = 0, rx_calls = 0, rx_drops = 0;
+};
+
+class Lane {
+ public:
+  virtual ~Lane() = default;
+
+  virtual std::string_view name() const = 0;  // "udp:eth0 192.0.2.1:4791" for people; decides nothing
+  virtual const LaneCapabilities& capabilities() const = 0;
+  virtual const LaneAddress& address() const = 0;  // where peers reach this lane
+  virtual LaneStatus status() const = 0;
+  virtual const LaneCounters& counters() const = 0;
+
+  // A small number for a remote address, to be used in TxSegment::peer; the same for the same address while it is open.
+  // Reference counted: ClosePeer as often as OpenPeer. Cheap enough to answer a stray packet.
+  virtual uint32_t OpenPeer(const LaneAddress& address) = 0;
+  virtual void ClosePeer(uint32_t peer) = 0;
+
+  // How many segments Send would take now. 0: ask again after the lane became writable (wait_descriptor, or for a
+  // simulated lane the next event).
+  virtual size_t room() const = 0;
+
+  // Sends from the front of `segments`; returns how many were taken. Consecutive segments with the same peer, entropy
+  // and size (the last may be shorter) are one burst and cost about as much as one. A segment taken may still be lost.
+  virtual size_t Send(std::span<const TxSegment> segments) = 0;
+
+  // Fills `out` with what has arrived; returns how many. Never blocks.
+  virtual size_t Receive(std::span<RxSegment> out, Time now) = 0;
+
+  // Lanes with remote_placement: makes [base, base + bytes) a target of writes; returns the lane's key, never 0, or 0
+  // when the lane has no use for it. `base` may be in GPU memory.
+  virtual uint64_t RegisterMemory(void* base, size_t bytes) {
+    (void)base, (void)bytes;
+    return 0;
+  }
+  virtual void DeregisterMemory(uint64_t key) { (void)key; }
+
+  // A descriptor that becomes readable when Receive may have something, or -1 (poll only).
+  virtual int wait_descriptor() const { return -1; }
+};
+
+}  // namespace paceline

@@ -1,0 +1,387 @@
+#include "transport/lane/sim/fabric.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "transport/lane/sim/sim_lane.h"
+
+namespace paceline::sim {
+namespace {
+
+constexpr Picos kFirstSampleInterval = 1'000'000;  // 1 us
+
+absl::Status Validate(const FabricConfig& config) {
+  const uint64_t full = uint64_t{config.mtu_bytes} + config.header_bytes;
+  if (config.mtu_bytes < 64 || config.mtu_bytes > 65536) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.mtu_bytes = ", config.mtu_bytes, " must be 64 to 65536"));
+  }
+  if (config.header_bytes < 1 || config.header_bytes > 4096) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric.header_bytes = ", config.header_bytes, " must be 1 to 4096"));
+  }
+  if (config.queue_bytes < full || config.queue_bytes > (1u << 30)) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.queue_bytes = ", config.queue_bytes,
+                                                   " must hold at least one packet (", full, ") and at most 2^30"));
+  }
+  if (config.ecn_max_bytes != 0 && config.ecn_max_bytes < config.ecn_min_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.ecn_max_bytes = ", config.ecn_max_bytes,
+                                                   " must be at least fabric.ecn_min_bytes = ", config.ecn_min_bytes,
+                                                   " (or 0: no marking)"));
+  }
+  if (config.entropies < 1 || config.entropies > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("paths.entropies = ", config.entropies, " must be 1 to 65535"));
+  }
+  if (config.nic_queue_packets < 1) return absl::InvalidArgumentError("a NIC queues at least one packet");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Fabric>> Fabric::Create(const FabricConfig& config) {
+  if (absl::Status status = Validate(config); !status.ok()) return status;
+  absl::StatusOr<Topology> topology = Topology::Create(config.topology);
+  if (!topology.ok()) return topology.status();
+  Random random(config.seed);
+  const uint64_t route_salt = random.Next();
+  absl::StatusOr<FaultPlan> faults = FaultPlan::Create(config.faults, *topology, random);
+  if (!faults.ok()) return faults.status();
+  return std::unique_ptr<Fabric>(new Fabric(config, *std::move(topology), *std::move(faults), route_salt));
+}
+
+absl::Status Fabric::Check(const FabricConfig& config) {
+  if (absl::Status status = Validate(config); !status.ok()) return status;
+  absl::StatusOr<Topology> topology = Topology::Create(config.topology);
+  if (!topology.ok()) return topology.status();
+  Random random(config.seed);
+  return FaultPlan::Create(config.faults, *topology, random).status();
+}
+
+Fabric::Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, uint64_t route_salt)
+    : config_(config),
+      topology_(std::move(topology)),
+      faults_(std::move(faults)),
+      route_salt_(route_salt),
+      full_wire_bytes_(config.mtu_bytes + config.header_bytes),
+      nics_(topology_.nics()),
+      pool_(std::max(config.mtu_bytes + config.max_header_bytes, config.max_control_bytes)),
+      hosts_(config.topology.hosts),
+      marking_random_(config.seed ^ 0x6d61726b696e67),
+      fault_random_(config.seed ^ 0x6661756c7473),
+      series_(kFirstSampleInterval, static_cast<uint32_t>(topology_.links().size())) {
+  const size_t count = topology_.links().size();
+  queue_max_.resize(count);
+  sent_bytes_.resize(count);
+  ports_.resize(count);
+  timing_.resize(count);
+  if (!faults_.empty()) damage_.resize(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    ports_[i].to_node = topology_.links()[i].to;
+    SetTiming(i, 1);
+  }
+  queue_statistics_.Start(count, config_.queue_bytes);
+  for (uint32_t nic = 0; nic < nics_; ++nic) {
+    owned_lanes_.push_back(std::make_unique<SimLane>(*this, nic));
+    lanes_.push_back(owned_lanes_.back().get());
+  }
+  for (Picos at : faults_.changes()) queue_.PushAt(at, kDamage, 0, kNoPacket);
+}
+
+Fabric::~Fabric() = default;
+
+SimLane& Fabric::lane(uint32_t host, uint32_t nic) { return *lanes_[host * config_.topology.nics_per_host + nic]; }
+
+std::unique_ptr<SimLane> Fabric::TakeLane(uint32_t host, uint32_t nic) {
+  return std::move(owned_lanes_[host * config_.topology.nics_per_host + nic]);
+}
+
+void Fabric::SetTiming(uint32_t index, double fraction) {
+  const LinkInfo& link = topology_.links()[index];
+  Port& port = ports_[index];
+  LinkTiming& timing = timing_[index];
+  timing.delay = link.delay;
+  timing.bits_per_second = link.bits_per_second;
+  if (fraction < 1) {
+    // A damaged link has times of its own: no lines for it.
+    timing.bits_per_second =
+        std::max<uint64_t>(1000, static_cast<uint64_t>(static_cast<double>(link.bits_per_second) * fraction));
+    port.arrive_full = port.arrive_header = port.free_full = port.free_header = EventQueue::kNoLine;
+    return;
+  }
+  const Picos full = SerialisationPicos(full_wire_bytes_, timing.bits_per_second);
+  const Picos header = SerialisationPicos(config_.header_bytes, timing.bits_per_second);
+  port.arrive_full = queue_.AddLine(full + timing.delay);
+  port.arrive_header = queue_.AddLine(header + timing.delay);
+  port.free_full = queue_.AddLine(full);
+  port.free_header = queue_.AddLine(header);
+  // A packet's two events are pushed together: all lines or none.
+  if (port.arrive_full == EventQueue::kNoLine || port.free_full == EventQueue::kNoLine) {
+    port.arrive_full = port.free_full = EventQueue::kNoLine;
+  }
+  if (port.arrive_header == EventQueue::kNoLine || port.free_header == EventQueue::kNoLine) {
+    port.arrive_header = port.free_header = EventQueue::kNoLine;
+  }
+}
+
+void Fabric::Run(Time deadline) {
+  stopped_ = false;
+  const Picos until = ToPicos(deadline);
+  if (until != kNeverPicos) queue_.PushAt(std::max(until, queue_.now()), kDeadline, 0, kNoPacket);
+  if (!sampling_) {
+    sampling_ = true;
+    queue_.PushAt(queue_.now() + series_.interval(), kSample, 0, kNoPacket);
+  }
+  while (!stopped_ && !queue_.empty()) Dispatch(queue_.Pop());
+}
+
+void Fabric::Dispatch(const Event& event) {
+  ++counters_.events;
+  switch (event.kind()) {
+    case kArrive: return HandleArrive(event.index(), event.packet);
+    case kArriveLate: return Forward(event.index(), event.packet);
+    case kPortFree: return HandlePortFree(event.index());
+    case kHostTimer: return HandleHostTimer(event.index(), event.time);
+    case kSample: return HandleSample();
+    case kDamage: return HandleDamage();
+    case kDeadline: stopped_ = true; return;
+  }
+}
+
+void Fabric::HandleArrive(uint32_t port, uint32_t packet) {
+  ++counters_.packet_hops;
+  if (ports_[port].disturbed && !PassFaults(port, packet)) return;
+  Forward(port, packet);
+}
+
+void Fabric::Forward(uint32_t port, uint32_t packet) {
+  const uint32_t node = ports_[port].to_node;
+  const Packet& record = pool_[packet];
+  if (node >= nics_) {
+    Enqueue(Topology::Route(topology_.switch_of_node(node), record.destination, record.route_hash), packet);
+    return;
+  }
+  ++counters_.delivered_packets;
+  if (!record.is(Packet::kTrimmed)) counters_.delivered_payload_bytes += record.payload_bytes;
+  lanes_[node]->Deliver(packet, queue_.now());
+  PollHost(node / config_.topology.nics_per_host);
+}
+
+bool Fabric::PassFaults(uint32_t port, uint32_t packet) {
+  const LinkDamage& damage = damage_[port];
+  if (damage.down || (damage.loss > 0 && fault_random_.Chance(damage.loss))) {
+    Drop(packet, counters_.fault_losses);
+    return false;
+  }
+  if (damage.corrupt > 0 && fault_random_.Chance(damage.corrupt)) {
+    ++counters_.fault_corruptions;
+    const uint32_t bytes = pool_[packet].real_bytes();
+    if (!config_.deliver_corrupted || bytes == 0) {
+      Drop(packet, counters_.fault_losses);
+      return false;
+    }
+    const uint64_t bit = fault_random_.Below(uint64_t{bytes} * 8);
+    pool_.bytes(packet)[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
+  }
+  if (damage.duplicate > 0 && fault_random_.Chance(damage.duplicate)) {
+    ++counters_.fault_duplicates;
+    Forward(port, pool_.Clone(packet));
+  }
+  if (damage.reorder > 0 && fault_random_.Chance(damage.reorder)) {
+    ++counters_.fault_reorders;
+    const Picos late = 1 + static_cast<Picos>(fault_random_.Below(static_cast<uint64_t>(damage.reorder_delay) + 1));
+    queue_.PushAt(queue_.now() + late, kArriveLate, port, packet);
+    return false;
+  }
+  return true;
+}
+
+void Fabric::AccountQueue(uint32_t index, Picos until) {
+  Port& port = ports_[index];
+  const uint32_t bytes = port.occupancy();
+  if (bytes != 0 && index >= nics_) queue_statistics_.Add(index, bytes, until - port.last_change);
+  port.last_change = queue_.now();
+}
+
+void Fabric::Enqueue(uint32_t index, uint32_t packet) {
+  Port& port = ports_[index];
+  Packet& record = pool_[packet];
+  if (!port.waiting && port.busy_until <= queue_.now()) {
+    AccountQueue(index, port.busy_until);
+    StartSending(index, packet);
+    port.peak_bytes = std::max(port.peak_bytes, port.sending_data);
+    return;
+  }
+  // A NIC's queues are bounded in packets by SimLane::room.
+  const bool bounded = index >= nics_;
+  if (!record.is(Packet::kControl)) {
+    const uint32_t bytes = port.occupancy() + record.wire_bytes;
+    if (!bounded || bytes <= config_.queue_bytes) {
+      AccountQueue(index, queue_.now());
+      port.peak_bytes = std::max(port.peak_bytes, bytes);
+      port.data_bytes += record.wire_bytes;
+      port.data.Append(pool_, packet);
+      return AwaitPortFree(index);
+    }
+    if (!config_.trimming || record.payload_bytes == 0) return Drop(packet, counters_.drops);
+    record.set(Packet::kTrimmed);
+    record.set(Packet::kControl);
+    record.wire_bytes = config_.header_bytes;
+    ++counters_.trims;
+  }
+  if (bounded && port.control_bytes + record.wire_bytes > config_.queue_bytes) {
+    if (!record.is(Packet::kTrimmed)) return Drop(packet, counters_.control_drops);
+    --counters_.trims;  // a header that gets no further makes its packet a dropped one
+    return Drop(packet, counters_.drops);
+  }
+  port.control_bytes += record.wire_bytes;
+  port.control.Append(pool_, packet);
+  AwaitPortFree(index);
+}
+
+void Fabric::AwaitPortFree(uint32_t index) {
+  Port& port = ports_[index];
+  if (port.waiting) return;
+  port.waiting = true;
+  queue_.PushAt(port.busy_until, kPortFree, index, kNoPacket);
+}
+
+void Fabric::HandlePortFree(uint32_t index) {
+  Port& port = ports_[index];
+  AccountQueue(index, queue_.now());
+  uint32_t packet;
+  if (!port.control.empty()) {
+    packet = port.control.TakeFront(pool_);
+    port.control_bytes -= pool_[packet].wire_bytes;
+  } else {
+    packet = port.data.TakeFront(pool_);
+    Packet& record = pool_[packet];
+    port.data_bytes -= record.wire_bytes;
+    if (port.data_bytes > config_.ecn_min_bytes && config_.ecn_max_bytes != 0 && index >= nics_ &&
+        record.is(Packet::kEcnCapable) &&
+        (port.data_bytes >= config_.ecn_max_bytes ||
+         marking_random_.Below(config_.ecn_max_bytes - config_.ecn_min_bytes) <
+             port.data_bytes - config_.ecn_min_bytes)) {
+      counters_.ecn_marks += record.is(Packet::kMarked) ? 0 : 1;
+      record.set(Packet::kMarked);
+    }
+  }
+  port.waiting = !port.control.empty() || !port.data.empty();
+  StartSending(index, packet);
+  port.peak_bytes = std::max(port.peak_bytes, port.occupancy());
+  if (index < nics_ && lanes_[index]->OnDequeued()) PollHost(index / config_.topology.nics_per_host);
+}
+
+void Fabric::StartSending(uint32_t index, uint32_t packet) {
+  Port& port = ports_[index];
+  const Packet& record = pool_[packet];
+  port.sent_bytes += record.wire_bytes;
+  port.sending_data = record.is(Packet::kControl) ? 0 : record.wire_bytes;
+  uint8_t arrive = EventQueue::kNoLine, free = EventQueue::kNoLine;
+  if (record.wire_bytes == full_wire_bytes_) {
+    arrive = port.arrive_full;
+    free = port.free_full;
+  } else if (record.wire_bytes == config_.header_bytes) {
+    arrive = port.arrive_header;
+    free = port.free_header;
+  }
+  if (arrive != EventQueue::kNoLine) [[likely]] {
+    port.busy_until = queue_.now() + queue_.line_delay(free);
+    queue_.PushLine(arrive, kArrive, index, packet);
+    if (port.waiting) queue_.PushLine(free, kPortFree, index, kNoPacket);
+    return;
+  }
+  const LinkTiming& timing = timing_[index];
+  port.busy_until = queue_.now() + SerialisationPicos(record.wire_bytes, timing.bits_per_second);
+  queue_.PushAt(port.busy_until + timing.delay, kArrive, index, packet);
+  if (port.waiting) queue_.PushAt(port.busy_until, kPortFree, index, kNoPacket);
+}
+
+void Fabric::PollHost(uint32_t index) {
+  Host& host = hosts_[index];
+  if (host.driver == nullptr) return;
+  ++counters_.host_polls;
+  host.requested = kNeverPicos;
+  const Time time = now();
+  const Time next = host.driver->Poll(time);
+  const Time soonest = time + Duration::Nanos(1);
+  host.next_poll = std::min(ToPicos(std::max(next, soonest)), host.requested);
+  if (host.next_poll < host.timer) ArmTimer(index, host.next_poll);
+}
+
+void Fabric::RequestPoll(uint32_t index, Time at) {
+  Host& host = hosts_[index];
+  const Picos due = std::max(ToPicos(at), queue_.now());
+  host.requested = std::min(host.requested, due);
+  host.next_poll = std::min(host.next_poll, due);
+  if (due < host.timer) ArmTimer(index, due);
+}
+
+void Fabric::ArmTimer(uint32_t index, Picos at) {
+  hosts_[index].timer = at;
+  if (at != kNeverPicos) queue_.PushAt(at, kHostTimer, index, kNoPacket);
+}
+
+void Fabric::HandleHostTimer(uint32_t index, Picos due) {
+  Host& host = hosts_[index];
+  if (due != host.timer) return;  // an earlier timer was set since
+  host.timer = kNeverPicos;
+  if (host.next_poll > due) {
+    ArmTimer(index, host.next_poll);
+  } else {
+    PollHost(index);
+  }
+}
+
+void Fabric::HandleSample() {
+  const uint64_t delivered = counters_.delivered_payload_bytes;
+  series_.Append(delivered - series_delivered_);
+  series_delivered_ = delivered;
+  for (uint32_t index = nics_; index < ports_.size(); ++index) {
+    Port& port = ports_[index];
+    series_.Set(index, port.peak_bytes, port.sent_bytes - static_cast<uint32_t>(sent_bytes_[index]));
+    sent_bytes_[index] = SentBytes(index);
+    queue_max_[index] = std::max(queue_max_[index], port.peak_bytes);
+    // What is there now is also the next interval's, unless the last packet has left without an event.
+    port.peak_bytes = port.busy_until > queue_.now() ? port.occupancy() : port.data_bytes;
+  }
+  if (queue_.empty()) {
+    sampling_ = false;  // nothing else will happen
+  } else {
+    queue_.PushAt(queue_.now() + series_.interval(), kSample, 0, kNoPacket);
+  }
+}
+
+void Fabric::HandleDamage() {
+  for (uint32_t port : faults_.ports()) {
+    const LinkDamage before = damage_[port];
+    damage_[port] = faults_.DamageAt(port, queue_.now());
+    ports_[port].disturbed = damage_[port].disturbs();
+    if (damage_[port].fraction != before.fraction) SetTiming(port, damage_[port].fraction);
+    if (port < nics_ && damage_[port].down != before.down) {
+      lanes_[port]->OnLinkChange(!damage_[port].down);
+      RequestPoll(port / config_.topology.nics_per_host, now());
+    }
+  }
+}
+
+uint32_t Fabric::QueueQuantileBytes(uint32_t port, double quantile) const {
+  return std::min(queue_statistics_.Quantile(port, quantile, queue_.now()), QueueMaxBytes(port));
+}
+
+uint64_t Fabric::SentBytes(uint32_t port) const {
+  // The port's own count is modulo 2^32; the intervals of the series are far shorter than 4 GiB.
+  return sent_bytes_[port] + (ports_[port].sent_bytes - static_cast<uint32_t>(sent_bytes_[port]));
+}
+
+Duration Fabric::BaseRtt(uint32_t source_host, uint32_t destination_host) const {
+  const uint32_t nics = config_.topology.nics_per_host;
+  return ToTime(topology_.BaseRtt(source_host * nics, destination_host * nics, full_wire_bytes_,
+                                  config_.header_bytes)) - Time();
+}
+
+Duration Fabric::LongestBaseRtt() const {
+  return ToTime(topology_.LongestBaseRtt(full_wire_bytes_, config_.header_bytes)) - Time();
+}
+
+}  // namespace paceline::sim

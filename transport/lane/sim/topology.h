@@ -1,0 +1,130 @@
+// The shape of a simulated fabric: hosts with their NICs, switches in tiers, and directed links, each of which is the
+// output port of the node it leaves.
+//
+//   single_switch  every host on one switch
+//   dumbbell       two switches with half of the hosts each, one link between them
+//   leaf_spine     leaves with `tor_radix` hosts each, every leaf linked to every spine
+//   fat_tree       2 tiers: the same. 3 tiers: pods of `pod_size` hosts; in a pod every ToR is linked to every
+//                  aggregation switch, and aggregation switch j of every pod to the same group j of core switches
+//
+// `oversubscription` is downlinks to uplinks of a tier of switches: one number is that of the topmost tier that has
+// uplinks (1 below it); a list has one number per tier of switches below the top, from the ToR upwards. In a dumbbell it
+// is the hosts of one side to the link between (by default that link is as fast as a host's).
+//
+// NICs are numbered host * nics_per_host + nic; NIC n's uplink is port n, switches' ports follow, downlinks first.
+// Thread rule: built once, then read from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/lane/sim/sim_time.h"
+
+namespace paceline::sim {
+
+enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kLeafSpine, kFatTree };
+enum class Tier : uint8_t { kHost, kTor, kAgg, kCore };
+
+std::string_view TierName(Tier tier);  // "host", "tor", "agg", "core"
+
+struct TopologyConfig {
+  TopologyKind kind = TopologyKind::kSingleSwitch;
+  uint32_t hosts = 16;
+  uint32_t nics_per_host = 1;
+  uint32_t tiers = 3;                        // fat_tree
+  uint32_t pod_size = 16;                    // hosts; fat_tree with 3 tiers
+  uint32_t tor_radix = 4;                    // hosts per ToR; fat_tree and leaf_spine
+  std::vector<double> oversubscription;      // see above; empty: none
+  double link_gbps = 100;
+  int64_t link_delay_ns = 1000;
+  int64_t switch_delay_ns = 0;               // from full reception to the output queue
+  int64_t nic_delay_ns = 0;                  // in each direction
+};
+
+struct LinkInfo {
+  uint32_t from = 0;  // node: NICs first, then switches
+  uint32_t to = 0;
+  Tier from_tier = Tier::kHost;
+  Tier to_tier = Tier::kHost;
+  uint32_t reverse = 0;               // the port of the opposite direction
+  uint64_t bits_per_second = 0;
+  Picos delay = 0;                    // after the last bit left, until the next node may queue the packet
+};
+
+struct SwitchInfo {
+  Tier tier = Tier::kTor;
+  uint32_t index = 0;                 // within its tier
+  uint32_t pod = 0;                   // ToR and aggregation switches of a fat tree with 3 tiers
+  uint32_t first_nic = 0;             // NICs below: [first_nic, end_nic)
+  uint32_t end_nic = 0;
+  uint32_t nics_per_down_port = 1;
+  uint32_t down_reciprocal = 0;       // ceil(2^32 / nics_per_down_port); 0 when that is 1
+  uint32_t first_down_port = 0;
+  uint32_t down_ports = 0;
+  uint32_t first_up_port = 0;
+  uint32_t up_ports = 0;
+  uint32_t hash_shift = 0;            // which 16 bits of Packet::route_hash choose the uplink here
+};
+
+class Topology {
+ public:
+  // Refuses what cannot be built, naming the key and what it may be.
+  static absl::StatusOr<Topology> Create(const TopologyConfig& config);
+
+  const TopologyConfig& config() const { return config_; }
+  uint32_t nics() const { return nics_; }
+  uint32_t nodes() const { return nics_ + static_cast<uint32_t>(switches_.size()); }
+  const std::vector<SwitchInfo>& switches() const { return switches_; }
+  const std::vector<LinkInfo>& links() const { return links_; }  // by port number
+  const SwitchInfo& switch_of_node(uint32_t node) const { return switches_[node - nics_]; }
+  uint64_t nic_bits_per_second() const { return links_[0].bits_per_second; }
+
+  // Output port of switch `s` for a packet to NIC `destination`.
+  static uint32_t Route(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) {
+    if (destination - s.first_nic < s.end_nic - s.first_nic) {
+      const uint32_t offset = destination - s.first_nic;
+      if (s.down_reciprocal == 0) return s.first_down_port + offset;
+      return s.first_down_port + static_cast<uint32_t>((uint64_t{offset} * s.down_reciprocal) >> 32);
+    }
+    return s.first_up_port + ((((route_hash >> s.hash_shift) & 0xffff) * s.up_ports) >> 16);
+  }
+
+  // The choice of paths that `entropy` stands for between two NICs: stable, and independent from tier to tier. `salt`
+  // is the run's.
+  static uint32_t RouteHash(uint32_t source, uint32_t destination, uint32_t entropy, uint64_t salt) {
+    uint64_t h = salt ^ (uint64_t{source} << 40) ^ (uint64_t{destination} << 16) ^ entropy;
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93;
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93;
+    return static_cast<uint32_t>(h >> 32);
+  }
+
+  // Ports that a packet crosses, the source's uplink first.
+  std::vector<uint32_t> Path(uint32_t source, uint32_t destination, uint32_t route_hash) const;
+  // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues.
+  Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
+  Picos LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const;
+
+  std::string PortName(uint32_t port) const;  // "tor:2/up:1", "host:3/nic:0"
+
+ private:
+  explicit Topology(const TopologyConfig& config) : config_(config) {}
+  absl::Status Build();
+  absl::Status BuildTree();
+  void BuildSingleSwitch();
+  absl::Status BuildDumbbell();
+  uint32_t AddSwitch(Tier tier, uint32_t index, uint32_t pod, uint32_t first_nic, uint32_t end_nic, uint32_t down_ports,
+                     uint32_t up_ports);
+  // Joins port `down` of the upper switch and port `up` of the lower node.
+  void Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, uint32_t down_port, double gbps);
+  Tier TierOf(uint32_t node) const { return node < nics_ ? Tier::kHost : switches_[node - nics_].tier; }
+
+  TopologyConfig config_;
+  uint32_t nics_ = 0;
+  std::vector<SwitchInfo> switches_;
+  std::vector<LinkInfo> links_;
+};
+
+}  // namespace paceline::sim

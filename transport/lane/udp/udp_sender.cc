@@ -1,0 +1,198 @@
+#include "transport/lane/udp/udp_sender.h"
+
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+
+#include <cerrno>
+
+namespace paceline {
+namespace {
+
+// The kernel has no room now: the same call may succeed later.
+bool IsFull(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM; }
+
+// What a kernel or an interface without UDP_SEGMENT answers. EINVAL has other causes too (a segment larger than the MTU
+// on older kernels, an address that has left the interface), so it is only a suspicion.
+bool MayMeanNoGso(int error) { return error == EINVAL || error == EIO || error == ENOPROTOOPT || error == EOPNOTSUPP; }
+
+uint32_t SizeOf(const TxSegment& segment) { return segment.header_bytes + segment.payload_bytes; }
+
+void CountSent(LaneCounters& counters, uint64_t segments, uint64_t bytes) {
+  counters.tx_packets += segments;
+  counters.tx_bytes += bytes;
+}
+
+}  // namespace
+
+int UdpSender::SendByKernel(int fd, mmsghdr* messages, unsigned count, int flags) {
+  if (count > 1) return sendmmsg(fd, messages, count, flags);
+  return sendmsg(fd, &messages->msg_hdr, flags) >= 0 ? 1 : -1;
+}
+
+UdpSender::UdpSender(Options options)
+    : options_(std::move(options)),
+      max_message_bytes_(options_.ipv6 ? 65487 : 65507),
+      batch_(std::make_unique<Batch>()) {}
+
+bool UdpSender::Sendable(const TxSegment& segment, const UdpPeers& peers) const {
+  if (segment.kind != SegmentKind::kPacket || SizeOf(segment) > options_.max_packet_bytes) return false;
+  if (segment.payload == nullptr && segment.payload_bytes > 0) return false;  // phantom: for simulated lanes only
+  return peers.Find(segment.peer) != nullptr;
+}
+
+void UdpSender::AddVectors(const TxSegment& segment) {
+  // sendmmsg reads only; iovec has no const.
+  if (segment.header_bytes > 0) {
+    batch_->vectors[batch_->vector_count++] = {const_cast<uint8_t*>(segment.header), segment.header_bytes};
+  }
+  if (segment.payload_bytes > 0) {
+    batch_->vectors[batch_->vector_count++] = {const_cast<uint8_t*>(segment.payload), segment.payload_bytes};
+  }
+}
+
+void UdpSender::AddControl(size_t message, bool segmented, uint16_t segment_bytes, bool ecn_capable) {
+  msghdr& header = batch_->messages[message].msg_hdr;
+  const bool unmark = options_.ecn && !ecn_capable;
+  header.msg_control = nullptr;
+  header.msg_controllen = 0;
+  if (!segmented && !unmark) return;
+  header.msg_control = batch_->control[message].bytes.data();
+  header.msg_controllen = batch_->control[message].bytes.size();
+  cmsghdr* entry = CMSG_FIRSTHDR(&header);
+  size_t used = 0;
+  if (segmented) {
+    entry->cmsg_level = IPPROTO_UDP;
+    entry->cmsg_type = UDP_SEGMENT;
+    entry->cmsg_len = CMSG_LEN(sizeof(segment_bytes));
+    std::memcpy(CMSG_DATA(entry), &segment_bytes, sizeof(segment_bytes));
+    used += CMSG_SPACE(sizeof(segment_bytes));
+    entry = reinterpret_cast<cmsghdr*>(batch_->control[message].bytes.data() + used);
+  }
+  if (unmark) {
+    const int not_ect = 0;
+    entry->cmsg_level = options_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
+    entry->cmsg_type = options_.ipv6 ? IPV6_TCLASS : IP_TOS;
+    entry->cmsg_len = CMSG_LEN(sizeof(not_ect));
+    std::memcpy(CMSG_DATA(entry), &not_ect, sizeof(not_ect));
+    used += CMSG_SPACE(sizeof(not_ect));
+  }
+  header.msg_controllen = used;
+}
+
+size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAddress& to) {
+  const TxSegment& first = segments.front();
+  const size_t message = batch_->message_count++;
+  const size_t first_vector = batch_->vector_count;
+  const uint32_t segment_bytes = SizeOf(first);
+  uint32_t total = segment_bytes;
+  size_t count = 1;
+  AddVectors(first);
+  const size_t limit = options_.gso && segment_bytes > 0 ? std::min(kMaxSegments, segments.size()) : 1;
+  while (count < limit) {
+    const TxSegment& next = segments[count];
+    const uint32_t bytes = SizeOf(next);
+    if (next.peer != first.peer || next.entropy != first.entropy || next.ecn_capable != first.ecn_capable ||
+        next.kind != SegmentKind::kPacket || (next.payload == nullptr && next.payload_bytes > 0) || bytes == 0 ||
+        bytes > segment_bytes || total + bytes > max_message_bytes_) {
+      break;
+    }
+    AddVectors(next);
+    total += bytes;
+    ++count;
+    if (bytes < segment_bytes) break;  // only the last of a message may be shorter
+  }
+
+  msghdr& header = batch_->messages[message].msg_hdr;
+  header.msg_name = const_cast<sockaddr*>(&to.generic);
+  header.msg_namelen = to.size;
+  header.msg_iov = &batch_->vectors[first_vector];
+  header.msg_iovlen = batch_->vector_count - first_vector;
+  header.msg_flags = 0;
+  AddControl(message, count > 1, static_cast<uint16_t>(segment_bytes), first.ecn_capable);
+  batch_->info[message] = {static_cast<uint32_t>(count), total};
+  return count;
+}
+
+size_t UdpSender::ProbeWithoutGso(int socket, size_t message, LaneCounters& counters) {
+  msghdr& header = batch_->messages[message].msg_hdr;
+  const MessageInfo info = batch_->info[message];
+  uint16_t segment_bytes = 0;
+  std::memcpy(&segment_bytes, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof(segment_bytes));
+  // A segmented message's note on ECN, if any, is the second one.
+  const bool unmarked = header.msg_controllen > CMSG_SPACE(sizeof(uint16_t));
+  size_t bytes = 0;
+  size_t vectors = 0;
+  while (bytes < segment_bytes) bytes += header.msg_iov[vectors++].iov_len;
+  header.msg_iovlen = vectors;
+  AddControl(message, false, 0, !unmarked);
+
+  ++counters.tx_calls;
+  if (options_.send(socket, &batch_->messages[message], 1, MSG_DONTWAIT) == 1) {
+    options_.gso = false;
+    CountSent(counters, 1, segment_bytes);
+    return 1;
+  }
+  if (IsFull(errno)) {
+    blocked_socket_ = socket;
+    return 0;
+  }
+  counters.tx_drops += info.segments;
+  return info.segments;
+}
+
+size_t UdpSender::Flush(int socket, LaneCounters& counters) {
+  size_t segments = 0;
+  size_t next = 0;
+  while (next < batch_->message_count) {
+    ++counters.tx_calls;
+    const int sent = options_.send(socket, &batch_->messages[next], static_cast<unsigned>(batch_->message_count - next),
+                                   MSG_DONTWAIT);
+    if (sent > 0) {
+      for (int i = 0; i < sent; ++i, ++next) {
+        CountSent(counters, batch_->info[next].segments, batch_->info[next].bytes);
+        segments += batch_->info[next].segments;
+      }
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (IsFull(errno)) {
+      blocked_socket_ = socket;
+      return segments;
+    }
+    if (MayMeanNoGso(errno) && batch_->info[next].segments > 1) {
+      segments += ProbeWithoutGso(socket, next, counters);
+      return segments;  // what is left is put together again, with or without UDP_SEGMENT
+    }
+    // Too long for the route, no route, refused by a firewall: this one is lost, the next may not be.
+    counters.tx_drops += batch_->info[next].segments;
+    segments += batch_->info[next].segments;
+    ++next;
+  }
+  return segments;
+}
+
+size_t UdpSender::Send(std::span<const TxSegment> segments, const UdpPeers& peers, LaneCounters& counters) {
+  blocked_socket_ = -1;
+  size_t taken = 0;
+  while (taken < segments.size() && blocked_socket_ < 0) {
+    if (!Sendable(segments[taken], peers)) {
+      ++counters.tx_drops;
+      ++taken;
+      continue;
+    }
+    const int socket = SocketFor(segments[taken]);
+    batch_->message_count = 0;
+    batch_->vector_count = 0;
+    size_t built = taken;
+    while (built < segments.size() && batch_->message_count < kMaxMessages &&
+           batch_->vector_count + 2 * kMaxSegments <= kMaxVectors) {
+      const TxSegment& segment = segments[built];
+      if (SocketFor(segment) != socket || !Sendable(segment, peers)) break;
+      built += AddMessage(segments.subspan(built), *peers.Find(segment.peer));
+    }
+    taken += Flush(socket, counters);
+  }
+  return taken;
+}
+
+}  // namespace paceline

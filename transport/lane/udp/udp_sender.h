@@ -1,0 +1,98 @@
+// The sending half of a UDP lane: turns runs of segments into as few system calls as the kernel allows.
+//
+// Consecutive segments of one peer, entropy, ECN wish and size (the last may be shorter) become one message with
+// UDP_SEGMENT: the kernel carries it through its stack as one packet and cuts it at the very end. Up to 32 messages of
+// one socket go into one sendmmsg. Payload is not copied here: each segment is two vectors, header and payload.
+//
+// Where UDP_SEGMENT is refused (an interface without checksum offload, an IPsec route, a kernel before 4.18) the sender
+// finds out by the first refusal, sends plain messages from then on and does not ask again.
+//
+// Limits of the kernel that shape a message: 64 segments, 65,507 bytes (65,487 over IPv6 to stay within gso_max_size
+// with its headers), 1,024 vectors. Source: Linux net/ipv4/udp.c, include/linux/udp.h, include/uapi/linux/uio.h.
+//
+// Thread rule: the engine's thread. Nothing is allocated after construction; no clock is read.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/lane/lane.h"
+#include "transport/lane/udp/udp_peers.h"
+
+namespace paceline {
+
+class UdpSender {
+ public:
+  // Arguments and result of sendmmsg(2). A test puts a stand-in here.
+  using SendFunction = int (*)(int fd, mmsghdr* messages, unsigned count, int flags);
+  // The kernel: sendmmsg, or sendmsg for one message, which is cheaper.
+  static int SendByKernel(int fd, mmsghdr* messages, unsigned count, int flags);
+
+  struct Options {
+    std::vector<int> sockets;  // not owned; entropy e leaves by socket e % sockets.size()
+    bool ipv6 = false;
+    bool gso = false;               // try UDP_SEGMENT
+    bool ecn = false;               // the sockets mark ECT(0) by themselves: segments that do not want it carry a note
+    uint32_t max_packet_bytes = 0;  // larger segments are dropped and counted
+    SendFunction send = &SendByKernel;
+  };
+
+  static constexpr size_t kMaxSegments = 64;  // of one message; UDP_MAX_SEGMENTS before Linux 6.9
+
+  explicit UdpSender(Options options);
+
+  // See Lane::Send. Stops early only when the kernel has no room: then blocked_socket() names the socket.
+  size_t Send(std::span<const TxSegment> segments, const UdpPeers& peers, LaneCounters& counters);
+
+  // The socket that had no room at the last Send, or -1.
+  int blocked_socket() const { return blocked_socket_; }
+  void ClearBlocked() { blocked_socket_ = -1; }
+
+  bool gso() const { return options_.gso; }
+
+ private:
+  static constexpr size_t kMaxMessages = 32;
+  static constexpr size_t kMaxVectors = 1024;
+
+  struct Control {
+    alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))> bytes;
+  };
+  struct MessageInfo {
+    uint32_t segments = 0;
+    uint32_t bytes = 0;
+  };
+  // Preallocated, addresses stay put.
+  struct Batch {
+    std::array<mmsghdr, kMaxMessages> messages{};
+    std::array<MessageInfo, kMaxMessages> info{};
+    std::array<Control, kMaxMessages> control{};
+    std::array<iovec, kMaxVectors> vectors{};
+    size_t message_count = 0;
+    size_t vector_count = 0;
+  };
+
+  int SocketFor(const TxSegment& segment) const { return options_.sockets[segment.entropy % options_.sockets.size()]; }
+  bool Sendable(const TxSegment& segment, const UdpPeers& peers) const;
+  // Adds one message made from the front of `segments` (not empty, sendable); returns how many it took.
+  size_t AddMessage(std::span<const TxSegment> segments, const SocketAddress& to);
+  void AddVectors(const TxSegment& segment);
+  void AddControl(size_t message, bool segmented, uint16_t segment_bytes, bool ecn_capable);
+  // Sends the batch; returns how many segments left or were dropped, from the front.
+  size_t Flush(int socket, LaneCounters& counters);
+  // A message was refused: finds out whether UDP_SEGMENT is the reason by sending its first segment alone. Returns how
+  // many segments this settled (1, the whole message, or 0 when the socket had no room).
+  size_t ProbeWithoutGso(int socket, size_t message, LaneCounters& counters);
+
+  Options options_;
+  uint32_t max_message_bytes_;
+  int blocked_socket_ = -1;
+  std::unique_ptr<Batch> batch_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,150 @@
+#include "transport/wire/packet.h"
+
+#include <array>
+#include <cstring>
+
+#include "transport/wire/checksum.h"
+
+namespace paceline::wire {
+namespace {
+
+constexpr size_t kCrcAt = 8;
+constexpr size_t kMaxHeader = 1024;
+
+// The checksum of a header whose own field counts as zero.
+uint32_t HeaderCrc(std::span<const uint8_t> header) {
+  std::array<uint8_t, kMaxHeader> copy;
+  std::memcpy(copy.data(), header.data(), header.size());
+  std::memset(copy.data() + kCrcAt, 0, 4);
+  return Crc32c(std::span(copy).first(header.size()));
+}
+
+bool HasRemote(MessageKind kind) {
+  return kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
+         kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap;
+}
+bool IsAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
+bool IsAnswer(MessageKind kind) {
+  return kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure;
+}
+
+}  // namespace
+
+std::optional<CommonHeader> ParseCommon(std::span<const uint8_t> packet, bool* bad_checksum) {
+  *bad_checksum = false;
+  Reader reader(packet);
+  const uint8_t version_type = reader.U8();
+  CommonHeader common;
+  common.version = version_type >> 4;
+  common.type = static_cast<PacketType>(version_type & 0x0f);
+  common.flags = reader.U8();
+  common.header_bytes = reader.U16();
+  common.connection = reader.U32();
+  const uint32_t crc = reader.U32();
+  if (reader.failed() || common.header_bytes < kCommonBytes || common.header_bytes > packet.size() ||
+      common.header_bytes > kMaxHeader) {
+    return std::nullopt;
+  }
+  if (crc != HeaderCrc(packet.first(common.header_bytes))) {
+    *bad_checksum = true;
+    return std::nullopt;
+  }
+  return common;
+}
+
+void BeginPacket(Writer& writer) {
+  writer.U64(0);
+  writer.U32(0);
+}
+
+void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uint32_t connection) {
+  Writer writer(header);
+  writer.U8(static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type)));
+  writer.U8(flags);
+  writer.U16(static_cast<uint16_t>(header.size()));
+  writer.U32(connection);
+  writer.U32(0);
+  const uint32_t crc = Crc32c(header);
+  std::memcpy(header.data() + kCrcAt, &crc, 4);
+}
+
+std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet) {
+  Reader reader(packet.first(common.header_bytes));
+  reader.Bytes(kCommonBytes);
+  DataHeader header;
+  header.flags = common.flags;
+  header.connection = common.connection;
+  header.payload_crc = reader.U32();
+  header.psn = reader.U32();
+  header.message = reader.U32();
+  header.timestamp = reader.U32();
+  header.floor_distance = reader.U16();
+  header.cap = reader.U16();
+  header.offset = reader.U48();
+  const uint8_t kind = reader.U8();
+  reader.U8();
+  header.length = reader.U48();
+  header.entropy = reader.U16();
+  header.backlog = reader.U32();
+  header.tx_total = reader.U32();
+  header.lost_total = reader.U32();
+  header.match_sequence = reader.U32();
+  if (kind > kLastMessageKind) return std::nullopt;
+  header.kind = static_cast<MessageKind>(kind);
+  if (header.kind == MessageKind::kSend) header.tag = reader.U64();
+  if (HasRemote(header.kind)) {
+    header.remote_key = reader.U64();
+    header.remote_offset = reader.U64();
+  }
+  if (IsAtomic(header.kind)) {
+    header.operand = reader.U64();
+    header.compare = reader.U64();
+  }
+  if (IsAnswer(header.kind)) {
+    header.request = reader.U32();
+    reader.U32();
+    if (header.kind != MessageKind::kReadResponse) header.value = reader.U64();
+  }
+  if (header.flags & kHasImmediate) header.immediate = reader.U64();
+  if (reader.failed() || reader.remaining() != 0) return std::nullopt;
+  return header;
+}
+
+size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
+  Writer writer(buffer);
+  BeginPacket(writer);
+  writer.U32(header.payload_crc);
+  writer.U32(header.psn);
+  writer.U32(header.message);
+  writer.U32(header.timestamp);
+  writer.U16(header.floor_distance);
+  writer.U16(header.cap);
+  writer.U48(header.offset);
+  writer.U8(static_cast<uint8_t>(header.kind));
+  writer.U8(0);
+  writer.U48(header.length);
+  writer.U16(header.entropy);
+  writer.U32(header.backlog);
+  writer.U32(header.tx_total);
+  writer.U32(header.lost_total);
+  writer.U32(header.match_sequence);
+  if (header.kind == MessageKind::kSend) writer.U64(header.tag);
+  if (HasRemote(header.kind)) {
+    writer.U64(header.remote_key);
+    writer.U64(header.remote_offset);
+  }
+  if (IsAtomic(header.kind)) {
+    writer.U64(header.operand);
+    writer.U64(header.compare);
+  }
+  if (IsAnswer(header.kind)) {
+    writer.U32(header.request);
+    writer.U32(0);
+    if (header.kind != MessageKind::kReadResponse) writer.U64(header.value);
+  }
+  if (header.flags & kHasImmediate) writer.U64(header.immediate);
+  FinishPacket(buffer.first(writer.size()), PacketType::kData, header.flags, header.connection);
+  return writer.size();
+}
+
+}  // namespace paceline::wire
