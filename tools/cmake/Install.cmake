@@ -4,10 +4,6 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-if(NOT TARGET paceline_c OR NOT TARGET paceline)
-  return()
-endif()
-
 # The C++ API as one shared library that needs no other package to compile or link with. Only the API's names leave it.
 set(map_file ${PROJECT_SOURCE_DIR}/tools/cmake/paceline_cpp.map)
 add_library(paceline_cpp SHARED $<TARGET_OBJECTS:paceline_api>)

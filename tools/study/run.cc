@@ -93,6 +93,7 @@ class Run : public FlowEvents {
     options.endpoint.congestion_control = algorithm_.name;
     options.endpoint.path_policy = scenario_.path_policy;
     options.endpoint.entropies = config.entropies;
+    options.endpoint.prompt_ack_bytes = 0;     // a flow ends with its acknowledgement
     options.endpoint.payload_checksum = false;  // there is no payload
     options.endpoint.max_operations = limits::kMaxOperations;
     options.endpoint.max_completions = 1u << 30;  // taken after every poll

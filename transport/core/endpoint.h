@@ -43,6 +43,7 @@ struct EndpointOptions {
   bool payload_checksum = true;                     // CRC-32C over payloads beside that over headers
   uint32_t ack_every = 2;                           // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);    // an acknowledgement waits this long at most
+  uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
   Duration min_timeout = Duration::Millis(20);      // least retransmission time-out
   Duration min_probe = Duration::Micros(200);       // least time before a tail probe
   Duration assumed_rtt = Duration::Micros(50);      // until measured, when the lane states none

@@ -45,7 +45,10 @@ Status ContextImpl::Open(const ContextOptions& options) {
   auto lanes = CreateLanes(*lane_options);
   if (!lanes.ok()) return FromAbsl(lanes.status());
   auto engine = Engine::Create(*engine_options, *std::move(lanes));
-  if (!engine.ok()) return FromAbsl(engine.status());
+  if (!engine.ok()) {
+    const Status status = FromAbsl(engine.status());  // an unknown algorithm is an option with a wrong value
+    return status.code() == StatusCode::kNotFound ? Status(StatusCode::kInvalidArgument, status.message()) : status;
+  }
   engine_ = *std::move(engine);
   if (!lane_options->impairment.none()) {
     for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));

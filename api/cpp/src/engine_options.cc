@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "api/cpp/src/convert.h"
+#include "transport/core/path/path_policy.h"
 #include "transport/engine/progress.h"
 
 namespace paceline::api {
@@ -38,7 +40,14 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
     return Status(StatusCode::kInternal, "getrandom gave no random bytes");
   }
   endpoint.congestion_control = options.congestion_control;
-  if (!options.path_policy.empty()) endpoint.path_policy = options.path_policy;
+  if (!options.path_policy.empty()) {
+    const auto names = PathPolicyNames();
+    if (std::find(names.begin(), names.end(), options.path_policy) == names.end()) {
+      return Status(StatusCode::kInvalidArgument, "path policy \"" + options.path_policy + "\" is unknown; it may be " +
+                                                      absl::StrJoin(names, ", "));
+    }
+    endpoint.path_policy = options.path_policy;
+  }
   SetIfGiven(endpoint.entropies, options.entropies);
   SetIfGiven(endpoint.eager_bytes, options.eager_bytes);
   SetIfGiven(endpoint.unexpected_bytes, options.unexpected_bytes);

@@ -254,8 +254,8 @@ TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
-                         [](const auto& info) {
-                           return info.param == ProgressMode::kManual ? "Manual" : "Thread";
+                         [](const auto& mode) {
+                           return mode.param == ProgressMode::kManual ? "Manual" : "Thread";
                          });
 
 TEST(ContextCreate, NamesWhatIsWrong) {

@@ -29,7 +29,7 @@ struct CreditAccount {
   uint64_t lost_total = 0;
   uint64_t backlog = 0;
   uint64_t newest_psn = 0;  // of the packet that said so
-  Rate cap;
+  Rate cap = Rate::Unlimited();  // until the sender has stated one
   uint64_t credit_end = 0;  // absolute; 0: none granted
   Rate rate;
 
@@ -39,7 +39,7 @@ struct CreditAccount {
     newest_psn = psn;
     lost_total = Unwrap(lost_bits, lost_total);
     backlog = static_cast<uint64_t>(backlog_units) * 64;
-    cap = sender_cap;
+    if (!sender_cap.is_zero()) cap = sender_cap;
   }
   void Start() {
     base = arrived + lost_total;

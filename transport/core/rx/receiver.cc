@@ -223,7 +223,8 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   }
   if (taken) {
     acks_.OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
-    const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked;
+    const bool prompt = std::exchange(prompt_ack_, false);
+    const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
     acks_.RequestAck(at_once, options.ack_every, options.max_ack_delay, now);
     account.arrived += arrival.payload_bytes;
     sample.bytes = arrival.payload_bytes;
@@ -281,7 +282,8 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
     }
   }
   acks_.OnAccepted(psn, false, 0, now);
-  acks_.RequestAck(bytes == 0, options.ack_every, options.max_ack_delay, now);
+  const bool prompt = std::exchange(prompt_ack_, false);
+  acks_.RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived);

@@ -114,6 +114,7 @@ class Receiver {
   uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
   uint32_t open_failures_ = 0;
   bool demand_changed_ = false;
+  bool prompt_ack_ = false;      // a message has been completed that the sender waits for
   bool grant_pending_ = false;
   wire::TrimmedFrame trimmed_;
   static constexpr uint32_t kMaxNotReady = 16;

@@ -321,6 +321,7 @@ void Receiver::MaybeComplete(RxMessage* message) {
 
 void Receiver::Complete(RxMessage* message) {
   const uint64_t number = message->number;
+  if (message->length >= context_->options.prompt_ack_bytes) prompt_ack_ = true;
   switch (message->kind) {
     case MessageKind::kSend:
       if (message->receive == nullptr) {

@@ -378,10 +378,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     flow.tx_total += packet.bytes;
     flow.in_flight += packet.bytes;
     const Allowance allowance = flow.controller->allowance();
-    const bool nothing_left = retransmit_.empty() && sending_.empty();
-    packet.ack_now = packet.retransmission ||
-                     (nothing_left && message->payload_bytes > context_->options.eager_bytes) ||
-                     flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
+    packet.ack_now = packet.retransmission || flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
     ++filled;
     if (packet.bytes > 0) {

@@ -30,7 +30,7 @@ struct Sender::AckTotals {
 };
 
 Duration Sender::ReorderWindow() const {
-  const Duration window = rtt_.least() * reorder_steps_ / 4 + rtt_.variation();
+  const Duration window = rtt_.least() * (3 + reorder_steps_) / 4 + rtt_.variation();
   return std::min(window, rtt_.smoothed() * 2);
 }
 

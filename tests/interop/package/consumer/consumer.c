@@ -25,11 +25,11 @@ int main(void) {
   if (paceline_listen(receiver, &listener) != PACELINE_OK) return fail("listen");
   if (paceline_listener_handle(listener, &handle) != PACELINE_OK) return fail("handle");
   if (paceline_connect(sender, &handle, &outgoing) != PACELINE_OK) return fail("connect");
-  if (paceline_connection_wait(outgoing, kTenSeconds) != PACELINE_OK) return fail("connection");
   while (paceline_accept(listener, &incoming) == PACELINE_TRY_AGAIN) {
     if (paceline_wait(receiver, kTenSeconds) != PACELINE_OK) return fail("accept");
   }
   if (paceline_connection_wait(incoming, kTenSeconds) != PACELINE_OK) return fail("connection");
+  if (paceline_connection_wait(outgoing, kTenSeconds) != PACELINE_OK) return fail("connection");
 
   char text[] = "plugged in";
   char got[sizeof(text)] = {0};

@@ -162,7 +162,7 @@ TEST_P(OneSidedTest, BoundsArePolicedAtBothEnds) {
   // Somebody who lies about the size is stopped by the owner.
   RemoteMemory lie = honest;
   lie.bytes = ~uint64_t{0};
-  for (const uint64_t offset : {uint64_t{999}, uint64_t{1000}, uint64_t{1} << 40, ~uint64_t{0} - 1}) {
+  for (const uint64_t offset : {uint64_t{999}, uint64_t{1000}, uint64_t{1} << 40, ~uint64_t{0} - 2}) {
     EXPECT_EQ(Await(0, Write(0, NewFilled(2, 1), lie, offset)).status, OperationStatus::kRemoteAccess) << offset;
     EXPECT_EQ(Await(0, Read(0, NewBuffer(2), lie, offset)).status, OperationStatus::kRemoteAccess) << offset;
   }
@@ -204,6 +204,7 @@ TEST_P(OneSidedTest, UnknownKeysAreRefused) {
   GuardedBuffer& memory = NewBuffer(64);
   RemoteMemory remote = Export(1, memory, kAll);
   remote.key ^= 1;
+  for (uint64_t& key : remote.lane_keys) key = key == 0 ? 0 : key + 1;
   EXPECT_EQ(Await(0, Write(0, NewFilled(8, 2), remote)).status, OperationStatus::kRemoteAccess);
   EXPECT_EQ(Await(0, WriteImmediate(0, NewFilled(8, 2), remote, 0, 1)).status, OperationStatus::kRemoteAccess);
   EXPECT_EQ(Await(0, Read(0, NewBuffer(8), remote)).status, OperationStatus::kRemoteAccess);

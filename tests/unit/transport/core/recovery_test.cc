@@ -209,8 +209,8 @@ TEST_P(RecoveryTest, SomeBlackPathsCostLittle) {
 }
 
 TEST_P(RecoveryTest, ASilentNetworkForAWhile) {
-  const uint64_t receive = Receive(1, NewBuffer(500'000), 1);
-  const uint64_t send = Send(0, NewFilled(500'000, 1), 1);
+  const uint64_t receive = Receive(1, NewBuffer(5'000'000), 1);
+  const uint64_t send = Send(0, NewFilled(5'000'000, 1), 1);
   world().RunFor(Duration::Micros(40));
   network().SetHook([](NetworkPacket&, Fate& fate) { fate.drop = true; });
   world().RunFor(Duration::Seconds(3));

@@ -87,7 +87,7 @@ TEST_F(EngineTest, CarriesAMessage) {
 }
 
 TEST_F(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
-  std::vector<uint8_t> from(30'000), to(30'000);
+  std::vector<uint8_t> from(12'000), to(12'000);
   std::iota(from.begin(), from.end(), uint8_t{7});
   Exchange(from, to);
   lanes_[1]->take = 3;
