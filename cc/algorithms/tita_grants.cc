@@ -35,6 +35,7 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
     write(id);
   }
   ChargeControlPackets();
+  ServeGroups(now);
   UpdateReady(now);
   while (Waiting() && NextGrantTime() <= now) {
     const uint32_t id = NextFlow(now);
@@ -44,6 +45,7 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
     if (flows_[id].place == Place::kCore) port_core_.TakeSlot(now, sizes_.WireBytes(quantum));
     Give(id, quantum, now);
     write(id);
+    ServeGroups(now);
   }
   ready_ = ready_ && Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
   return written;
@@ -60,6 +62,10 @@ void TitaReceiver::RunTimers(Time now) {
       Queue(id, now);
     }
   }
+}
+
+// Flows whose group has a slot for them move on.
+void TitaReceiver::ServeGroups(Time now) {
   while (!group_slots_.empty() && group_slots_.front_time() <= now) {
     const uint32_t number = group_slots_.front();
     Group& group = groups_[number];

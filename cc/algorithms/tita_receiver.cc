@@ -12,7 +12,9 @@ constexpr double kFullDownlink = 0.95;  // share of the line rate that counts as
 constexpr double kLeastCap = 0.001;     // of the line rate: no announced cap starves its own flow
 constexpr int64_t kDelayEpochNanos =
     10'000'000;  // the least delay is that of the last one to two epochs (clocks drift)
-constexpr int64_t kMaxDelay = int64_t{1} << 61;
+
+// How much later `delay` is than `least`.
+int64_t Over(uint32_t delay, uint32_t least) { return static_cast<int32_t>(delay - least); }
 
 CoreLimitParameters CoreParameters(const TitaParameters& parameters, const TitaSizes& sizes) {
   CoreLimitParameters core;
@@ -257,15 +259,16 @@ uint32_t TitaReceiver::CountMarks(Flow& flow, const ArrivalSample& sample) {
     if (mark_seen_ || !parameters_.core_delay) return sample.marked_packets;
   }
   if (!parameters_.core_delay) return 0;
-  const int64_t delay = std::clamp(sample.relative_delay_nanos, -kMaxDelay, kMaxDelay);
+  // Modulo 2^32: one-way delays come from 32-bit timestamps, and only differences below two seconds matter.
+  const auto delay = static_cast<uint32_t>(sample.relative_delay_nanos);
   const auto epoch = static_cast<uint32_t>(sample.now.nanos() / kDelayEpochNanos) + 1;
   if (flow.delay_epoch != epoch) {
     flow.delay_least_before = flow.delay_epoch == 0 ? delay : flow.delay_least;
     flow.delay_least = delay;
     flow.delay_epoch = epoch;
   }
-  flow.delay_least = std::min(flow.delay_least, delay);
-  const int64_t over = delay - std::min(flow.delay_least, flow.delay_least_before);
+  if (Over(delay, flow.delay_least) < 0) flow.delay_least = delay;
+  const int64_t over = std::max(Over(delay, flow.delay_least), Over(delay, flow.delay_least_before));
   return over > sizes_.rtt.Scaled(parameters_.core_delay_rtts).nanos() ? sample.packets : 0;
 }
 

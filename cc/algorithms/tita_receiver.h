@@ -92,11 +92,11 @@ class TitaReceiver : public ReceiverController {
     uint64_t trimmed = 0;                  // arrived as trimmed, not yet reported in lost_total
     uint64_t outstanding = 0, charge = 0;  // as last added to the totals
     uint64_t bucket = 0;
-    uint64_t check_granted = 0, check_resolved = 0;   // at the beginning of the check interval
-    uint64_t call = 0;                                // last PollGrants that wrote a grant for it, at out[out_index]
-    double cap = 0;                                   // wire bytes per second
-    int64_t delay_least = 0, delay_least_before = 0;  // of this and the last epoch
-    Time next_time;                                   // own pacing
+    uint64_t check_granted = 0, check_resolved = 0;    // at the beginning of the check interval
+    uint64_t call = 0;                                 // last PollGrants that wrote a grant for it, at out[out_index]
+    double cap = 0;                                    // wire bytes per second
+    uint32_t delay_least = 0, delay_least_before = 0;  // ns, of this and the last epoch
+    Time next_time;                                    // own pacing
     Time check_at;
     Time last_activity;  // grant or arrival
     uint32_t group = kNoGroup;
@@ -130,6 +130,7 @@ class TitaReceiver : public ReceiverController {
 
   // tita_grants.cc: what follows.
   void RunTimers(Time now);
+  void ServeGroups(Time now);
   void Check(uint32_t id, Time now);
   void Wake(uint32_t id, Time now);
   void Park(uint32_t id, Time now);

@@ -124,6 +124,16 @@ TEST_P(TitaClosedLoop, ACoreAtAQuarterIsFoundAndHeld) {
   EXPECT_LT(model.drops(), model.data_packets() / 20);
 }
 
+TEST_P(TitaClosedLoop, AStatedCoreRateIsKeptWithoutLoss) {
+  FabricModel model({.hosts = 12, .core_rate = Rate::Gbps(300), .core_rate_stated = true}, Create);
+  for (size_t k = 1; k < 12; ++k) {
+    for (size_t i = 0; i < 12; ++i) model.AddFlow(i, (i + k) % 12, 65'536, kStart, posted());
+  }
+  ASSERT_TRUE(model.Run(kDeadline));
+  EXPECT_LT(Ratio(model, 4 * 11 * 16), 1.03);
+  EXPECT_EQ(model.drops(), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Posted, TitaClosedLoop, ::testing::Bool(),
                          [](const auto& posted) { return posted.param ? "posted" : "unposted"; });
 

@@ -15,6 +15,7 @@ FabricModel::FabricModel(const FabricModelConfig& config, const Factory& new_con
   port_.segment_bytes = config.segment;
   port_.overhead_bytes = config.overhead;
   port_.control_packet_bytes = 64;
+  if (config.core_rate_stated) port_.core_rate = config.core_rate / static_cast<double>(config.hosts);
   core_.rate = config.core_rate;
   core_.scale = std::max(1.0, config.core_rate.gbps() / config.rate.gbps());
   hosts_.resize(config.hosts);

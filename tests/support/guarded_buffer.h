@@ -4,6 +4,7 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,23 +14,44 @@
 
 namespace paceline::support {
 
-// Byte `offset` of the contents that `id` stands for.
+// The contents that `id` stands for, eight bytes at a time: those at offset 8 * word, little endian.
+inline uint64_t PatternWord(uint64_t id, uint64_t word) {
+  uint64_t mixed = (id + 1) * 0x9e3779b97f4a7c15 + word * 0xd6e8feb86659fd93;
+  mixed ^= mixed >> 29;
+  mixed *= 0xbf58476d1ce4e5b9;
+  return mixed ^ (mixed >> 32);
+}
 inline uint8_t PatternByte(uint64_t id, uint64_t offset) {
-  uint64_t word = (id + 1) * 0x9e3779b97f4a7c15 + (offset >> 3) * 0xd6e8feb86659fd93;
-  word ^= word >> 29;
-  word *= 0xbf58476d1ce4e5b9;
-  word ^= word >> 32;
-  return static_cast<uint8_t>(word >> (8 * (offset & 7)));
+  return static_cast<uint8_t>(PatternWord(id, offset >> 3) >> (8 * (offset & 7)));
 }
 
 inline void FillPattern(uint8_t* data, size_t bytes, uint64_t id, uint64_t first_offset = 0) {
-  for (size_t i = 0; i < bytes; ++i) data[i] = PatternByte(id, first_offset + i);
+  size_t i = 0;
+  while (i < bytes) {
+    if ((first_offset + i) % 8 == 0 && bytes - i >= 8) {
+      const uint64_t word = PatternWord(id, (first_offset + i) / 8);
+      std::memcpy(data + i, &word, 8);
+      i += 8;
+    } else {
+      data[i] = PatternByte(id, first_offset + i);
+      ++i;
+    }
+  }
 }
 
 // Index of the first byte that differs from the pattern; `bytes` when none does.
 inline size_t FindDifference(const uint8_t* data, size_t bytes, uint64_t id, uint64_t first_offset = 0) {
-  for (size_t i = 0; i < bytes; ++i) {
+  size_t i = 0;
+  while (i < bytes) {
+    if ((first_offset + i) % 8 == 0 && bytes - i >= 8) {
+      const uint64_t word = PatternWord(id, (first_offset + i) / 8);
+      if (std::memcmp(data + i, &word, 8) == 0) {
+        i += 8;
+        continue;
+      }
+    }
     if (data[i] != PatternByte(id, first_offset + i)) return i;
+    ++i;
   }
   return bytes;
 }
@@ -49,10 +71,7 @@ class GuardedBuffer {
   // Sets every byte to a value that no test writes; Untouched: they all still have it, from `from` on.
   void Poison() { std::memset(data(), kPoison, bytes_); }
   bool Untouched(size_t from = 0) const {
-    for (size_t i = from; i < bytes_; ++i) {
-      if (data()[i] != kPoison) return false;
-    }
-    return true;
+    return std::all_of(data() + from, data() + bytes_, [](uint8_t byte) { return byte == kPoison; });
   }
   bool GuardsIntact() const {
     for (size_t i = 0; i < kGuard; ++i) {

@@ -91,6 +91,9 @@ void ScriptedNetwork::AdvanceTo(Time to) {
     port.receiver->Deliver(std::move(*arrival.packet));
   }
   now_ = std::max(now_, to);
+  for (Port& port : ports_) {
+    if (port.wanted_room && port.free_at <= now_ + options_.port_backlog) port.wanted_room = false;  // told by the next poll
+  }
 }
 
 }  // namespace paceline::support

@@ -70,7 +70,7 @@ check_format() {
 # check_tidy FOLDERS: over the sources of the build whose path matches the regular expression.
 check_tidy() {
   cmake --preset clang -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
-  grep -o '"file": "[^"]*"' build/clang/compile_commands.json | cut -d'"' -f4 | grep -E "$1" | sort -u |
+  grep -o '"file": "[^"]*"' build/clang/compile_commands.json | cut -d'"' -f4 | grep -v /build/ | grep -E "$1" | sort -u |
     xargs -P "$(nproc)" -n 4 clang-tidy -p build/clang --quiet --warnings-as-errors='*'
 }
 

@@ -21,6 +21,7 @@ class CounterDelta {
     for (const auto& [name, value] : session_.Counters()) {
       const auto found = before_.find(name);
       const uint64_t grown = value - (found == before_.end() ? 0 : found->second);
+      if (grown > 0) result.counters[name] = grown;
       if (name == "retransmits") result.retransmits += grown;
       if (name == "retransmitted_bytes") result.retransmitted_bytes += grown;
       if (name == "tx_data_bytes") result.data_bytes += grown;

@@ -89,6 +89,8 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
     json["busbw"] = algbw * bandwidth.factor;
     if (all.operation.count() > 0) json["operation_us"] = all.operation.Summary(0.001);
   }
+  json["counters"] = nlohmann::json::array();
+  for (const RankResult& rank : ranks) json["counters"].push_back(rank.counters);
   report.histogram = all.latency.Table(scale);
   return report;
 }

@@ -17,7 +17,8 @@ nlohmann::json RankResult::ToJson() const {
           {"retransmitted_bytes", retransmitted_bytes},
           {"drops", drops},
           {"impaired_bytes", impaired_bytes},
-          {"data_bytes", data_bytes}};
+          {"data_bytes", data_bytes},
+          {"counters", counters}};
 }
 
 absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
@@ -41,6 +42,7 @@ absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
   result.drops = json.value("drops", result.drops);
   result.impaired_bytes = json.value("impaired_bytes", result.impaired_bytes);
   result.data_bytes = json.value("data_bytes", result.data_bytes);
+  result.counters = json.value("counters", result.counters);
   return result;
 }
 

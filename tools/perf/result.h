@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -27,6 +28,7 @@ struct RankResult {
   uint64_t retransmitted_bytes = 0;
   uint64_t drops = 0;           // packets dropped by this rank's ports or kernel, in the whole test
   uint64_t impaired_bytes = 0;  // bytes of packets lost or damaged on purpose on their way to this rank
+  std::map<std::string, uint64_t> counters;  // all that grew in the whole test, by name
   uint64_t data_bytes = 0;      // payload bytes sent, retransmissions included, in the whole test
 
   nlohmann::json ToJson() const;

@@ -55,7 +55,7 @@ absl::StatusOr<Study> Load(const Options& options) {
     // Before the user's own, which may still change anything else.
     const std::string path = std::filesystem::absolute(options.matrix).string();
     overrides.insert(overrides.begin(), {"workload.kind=\"connection_matrix\"", "workload.file='" + path + "'"});
-    if (options.study.empty()) return ParseStudy("", options.matrix, "", overrides);
+    if (options.study.empty()) return ParseStudy("", "", "", overrides);
   }
   for (const BuiltinStudy& builtin : BuiltinStudies()) {
     if (options.study == builtin.name) return ParseStudy(builtin.toml, options.study, "", overrides);
@@ -63,8 +63,10 @@ absl::StatusOr<Study> Load(const Options& options) {
   if (!std::filesystem::exists(options.study) && options.study.find('/') == std::string::npos &&
       options.study.find(".toml") == std::string::npos) {
     std::string names;
-    for (const BuiltinStudy& builtin : BuiltinStudies()) names += (names.empty() ? "" : ", ") + std::string(builtin.name);
-    return absl::NotFoundError("there is no file and no built-in study \"" + options.study + "\"; built in are " + names);
+    for (const BuiltinStudy& builtin : BuiltinStudies())
+      names += (names.empty() ? "" : ", ") + std::string(builtin.name);
+    return absl::NotFoundError("there is no file and no built-in study \"" + options.study + "\"; built in are " +
+                               names);
   }
   return LoadStudy(options.study, overrides);
 }

@@ -45,8 +45,8 @@ class Parser {
   absl::Status Number(size_t i, uint64_t min, uint64_t max, uint64_t* value) const {
     if (i + 1 >= tokens_.size()) return Error(absl::StrCat("\"", tokens_[i], "\" needs a number"));
     if (!absl::SimpleAtoi(tokens_[i + 1], value) || *value < min || *value > max) {
-      return Error(absl::StrCat("\"", tokens_[i], " ", tokens_[i + 1], "\": must be a whole number from ", min, " to ",
-                                max));
+      return Error(
+          absl::StrCat("\"", tokens_[i], " ", tokens_[i + 1], "\": must be a whole number from ", min, " to ", max));
     }
     return absl::OkStatus();
   }
@@ -59,7 +59,8 @@ class Parser {
     }
     if (first == "trigger") return ParseTrigger();
     if (first.find("->") != std::string::npos) return ParseFlow();
-    return Error(absl::StrCat("\"", first, "\" is not known: expected Nodes, Connections, Triggers, SRC->DST or trigger"));
+    return Error(
+        absl::StrCat("\"", first, "\" is not known: expected Nodes, Connections, Triggers, SRC->DST or trigger"));
   }
 
   absl::Status ParseHeader() {
@@ -116,7 +117,8 @@ class Parser {
       } else if (key == "prio" || key == "msg") {
         status = Number(i, 0, UINT32_MAX, &value);
       } else {
-        return Error(absl::StrCat("\"", key, "\" is not known: a flow has id, start, size, trigger, send_done_trigger, "
+        return Error(absl::StrCat("\"", key,
+                                  "\" is not known: a flow has id, start, size, trigger, send_done_trigger, "
                                   "recv_done_trigger, prio, msg"));
       }
       if (!status.ok()) return status;
@@ -146,7 +148,8 @@ class Parser {
         continue;
       }
       if (key != "id" && key != "count") {
-        return Error(absl::StrCat("\"", key, "\" is not known: a trigger has id, count and oneshot, multishot or barrier"));
+        return Error(
+            absl::StrCat("\"", key, "\" is not known: a trigger has id, count and oneshot, multishot or barrier"));
       }
       uint64_t value = 0;
       if (absl::Status status = Number(i, 1, UINT32_MAX, &value); !status.ok()) return status;
@@ -182,8 +185,8 @@ class Parser {
     }
     if (matrix_.workload.flows.empty()) return Error("the file has no connection");
     if (triggers_expected_ && *triggers_expected_ != defined_.size()) {
-      return Error(absl::StrCat("the file ends with ", defined_.size(), " triggers, its head says ",
-                                *triggers_expected_));
+      return Error(
+          absl::StrCat("the file ends with ", defined_.size(), " triggers, its head says ", *triggers_expected_));
     }
     for (const auto& [id, number] : trigger_numbers_) {
       if (defined_.count(number) == 0) {

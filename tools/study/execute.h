@@ -1,5 +1,5 @@
-// Runs all (section, algorithm, seed) of a study, several at a time, with the progress on a terminal. The results do not
-// depend on how many run at a time.
+// Runs all (section, algorithm, seed) of a study, several at a time, with the progress on a terminal. The results do
+// not depend on how many run at a time.
 //
 // Thread rule: called once at a time; starts and joins its own threads.
 #pragma once

@@ -147,11 +147,10 @@ bool Host::PostForUnexpected(Time now) {
 }
 
 bool Host::TakeCompletions(Time now) {
-  std::array<Completion, 16> completions;
   bool any = false;
-  for (size_t count; (count = endpoint().PollCompletions(completions)) > 0;) {
+  for (size_t count; (count = endpoint().PollCompletions(completions_)) > 0;) {
     any = true;
-    for (const Completion& completion : std::span(completions).first(count)) {
+    for (const Completion& completion : std::span(completions_).first(count)) {
       const bool ok = completion.status == OperationStatus::kOk;
       if (completion.operation == Operation::kSend) {
         events_->OnSent(static_cast<uint32_t>(completion.user_data), ok, now);

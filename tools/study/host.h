@@ -4,6 +4,7 @@
 // Thread rule: the fabric's thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -74,8 +75,9 @@ class Host : public sim::HostDriver {
     ConnectionId connection = kNoConnection;
     uint64_t largest_bytes = 0;
   };
-  std::vector<Awaited> awaited_;    // by source NIC; empty when all receives are posted ahead
+  std::vector<Awaited> awaited_;  // by source NIC; empty when all receives are posted ahead
   uint64_t unexpected_seen_ = 0;
+  std::array<Completion, 16> completions_;
 };
 
 }  // namespace paceline::tools

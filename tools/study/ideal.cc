@@ -12,7 +12,9 @@ using sim::Picos;
 
 IdealModel::IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32_t header_bytes,
                        std::vector<double> link_fraction)
-    : topology_(topology), mtu_bytes_(mtu_bytes), header_bytes_(header_bytes),
+    : topology_(topology),
+      mtu_bytes_(mtu_bytes),
+      header_bytes_(header_bytes),
       link_fraction_(std::move(link_fraction)) {
   // Ports that leave a subtree, by level: NICs' uplinks, ToRs' uplinks, then all uplinks of a pod together.
   std::vector<std::map<uint32_t, Subtree>> levels(3);
@@ -75,7 +77,8 @@ std::optional<Picos> IdealModel::PhaseIdeal(const Workload& workload, const std:
       in[to] += bytes;
     }
     for (size_t i = 0; i < levels_[level].size(); ++i) {
-      for (const auto& [bytes, rate] : {std::pair{out[i], levels_[level][i].up}, std::pair{in[i], levels_[level][i].down}}) {
+      for (const auto& [bytes, rate] :
+           {std::pair{out[i], levels_[level][i].up}, std::pair{in[i], levels_[level][i].down}}) {
         if (bytes == 0) continue;
         if (rate <= 0) return std::nullopt;
         longest = std::max(longest, static_cast<Picos>(static_cast<double>(bytes) * 8e12 / rate));

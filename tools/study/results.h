@@ -4,11 +4,10 @@
 // Thread rule: pure functions.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "tools/study/report/report.h"
 #include "tools/study/run.h"

@@ -93,17 +93,16 @@ class Run : public FlowEvents {
     options.endpoint.congestion_control = algorithm_.name;
     options.endpoint.path_policy = scenario_.path_policy;
     options.endpoint.entropies = config.entropies;
-    options.endpoint.prompt_ack_bytes = 0;     // a flow ends with its acknowledgement
+    options.endpoint.prompt_ack_bytes = 0;      // a flow ends with its acknowledgement
     options.endpoint.payload_checksum = false;  // there is no payload
     options.endpoint.max_operations = limits::kMaxOperations;
     options.endpoint.max_completions = 1u << 30;  // taken after every poll
     options.endpoint.min_timeout = std::max(Duration::Millis(1), fabric_->LongestBaseRtt() * 20);
-    options.endpoint.min_probe = fabric_->LongestBaseRtt() * 4;
+    options.endpoint.min_probe = fabric_->LongestBaseRtt() * 2;
     options.congestion_control_parameters = algorithm_.parameters;
     for (uint32_t host = 0; host < fabric_->hosts(); ++host) {
       options.endpoint.seed = seed_ * 1'000'003 + host;
-      absl::StatusOr<std::unique_ptr<Host>> made =
-          Host::Create(options, fabric_->TakeLane(host), largest, this);
+      absl::StatusOr<std::unique_ptr<Host>> made = Host::Create(options, fabric_->TakeLane(host), largest, this);
       if (!made.ok()) return made.status();
       hosts_.push_back(*std::move(made));
       fabric_->SetDriver(host, hosts_.back().get());

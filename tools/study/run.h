@@ -1,7 +1,8 @@
 // One run of a study: one algorithm, one seed. Every host of the simulated fabric runs the same engine, endpoint and
 // controllers as a real machine does; this builds them, posts what the workload asks for, and collects what happened.
 //
-// Thread rule: everything of a run stays in the thread that calls ExecuteRun; several runs may go on in several threads.
+// Thread rule: everything of a run stays in the thread that calls ExecuteRun; several runs may go on in several
+// threads.
 #pragma once
 
 #include <atomic>
@@ -19,13 +20,13 @@
 namespace paceline::tools {
 
 struct FlowOutcome {
-  int64_t start_ns = -1;     // from the start of the run; -1: never started
-  int64_t finish_ns = -1;    // the sender's completion; -1: not finished
-  double slowdown = 0;       // over the flow's own ideal; 0: not finished
+  int64_t start_ns = -1;   // from the start of the run; -1: never started
+  int64_t finish_ns = -1;  // the sender's completion; -1: not finished
+  double slowdown = 0;     // over the flow's own ideal; 0: not finished
 };
 
 struct PortSeries {
-  std::string name;          // for people: "agg 5, port up 0 to core 4"
+  std::string name;                        // for people: "agg 5, port up 0 to core 4"
   std::vector<uint32_t> queue_peak_bytes;  // by interval
   std::vector<uint32_t> sent_bytes;
 };
@@ -37,18 +38,18 @@ struct RunOutcome {
   std::vector<FlowOutcome> flows;
   uint64_t failed_operations = 0;
   double ideal_us = 0;
-  bool damaged = false;                      // lasting faults took link capacity
-  std::optional<double> ideal_damaged_us;    // nothing when no path is left for some flow
-  std::vector<double> victim_alone_fct_us;   // ascending; of the finished victims of a run without the incast
+  bool damaged = false;                     // lasting faults took link capacity
+  std::optional<double> ideal_damaged_us;   // nothing when no path is left for some flow
+  std::vector<double> victim_alone_fct_us;  // ascending; of the finished victims of a run without the incast
   sim::FabricCounters fabric;
-  EndpointCounters endpoints;                // all hosts together
+  EndpointCounters endpoints;  // all hosts together
   uint64_t packets = 0;
   uint64_t queue_max_bytes = 0;
   uint64_t queue_last_hop_max_bytes = 0;
   uint64_t queue_p99_bytes = 0;
-  int64_t interval_ns = 0;                   // of the series
-  int64_t first_interval_ns = 0;             // where the series starts, from the start of the run
-  std::vector<uint64_t> delivered_bytes;     // by interval, over all hosts
+  int64_t interval_ns = 0;                // of the series
+  int64_t first_interval_ns = 0;          // where the series starts, from the start of the run
+  std::vector<uint64_t> delivered_bytes;  // by interval, over all hosts
   PortSeries busiest;
   PortSeries last_hop;
   double wall_s = 0;

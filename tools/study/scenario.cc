@@ -87,7 +87,8 @@ class Loader {
     if (w.kind == "connection_matrix") {
       if (file.empty()) reader.Fail("file", "must name a connection matrix");
       w.file = std::filesystem::path(file).is_absolute() || directory_.empty()
-                   ? file : (std::filesystem::path(directory_) / file).string();
+                   ? file
+                   : (std::filesystem::path(directory_) / file).string();
       out["file"] = file;
     } else {
       if (!file.empty()) reader.Fail("file", "goes with kind = \"connection_matrix\" only");
@@ -187,8 +188,7 @@ class Loader {
   absl::Status LoadPaths(TableReader& top) {
     TableReader reader("paths", top.Table("paths"));
     const auto policies = PathPolicyNames();
-    scenario_.path_policy =
-        reader.Choice("policy", "reps", std::vector<std::string>(policies.begin(), policies.end()));
+    scenario_.path_policy = reader.Choice("policy", "reps", std::vector<std::string>(policies.begin(), policies.end()));
     scenario_.fabric.entropies = static_cast<uint32_t>(reader.Integer("entropies", 256, 1, limits::kMaxEntropies));
     scenario_.resolved["paths"] = {{"policy", scenario_.path_policy}, {"entropies", scenario_.fabric.entropies}};
     return reader.Finish();
@@ -304,7 +304,8 @@ class Loader {
     if (random) out["probability"] = fault.probability;
     if (kind == "link_slow") out["fraction"] = fault.fraction;
     if (kind == "reorder") out["delay_us"] = delay;
-    if (!reader.Has("target")) reader.Fail("target", "is missing, for example \"all\", \"host:3/nic:0\", \"tor:2/up:1\"");
+    if (!reader.Has("target"))
+      reader.Fail("target", "is missing, for example \"all\", \"host:3/nic:0\", \"tor:2/up:1\"");
     fault.target = reader.Text("target", "all");
     out["target"] = fault.target;
     scenario_.resolved["fault"].push_back(out);

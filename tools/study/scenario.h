@@ -7,12 +7,12 @@
 // Thread rule: values; loading is the control path.
 #pragma once
 
+#include <toml++/toml.h>
+
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
-#include <toml++/toml.h>
 
 #include "absl/status/statusor.h"
 #include "cc/registry.h"
@@ -24,20 +24,20 @@ namespace paceline::tools {
 // One entry of cc.algorithms with its own table.
 struct AlgorithmChoice {
   std::string name;
-  ParameterMap parameters;       // all of them, defaults filled in
-  uint32_t ecn_min_bytes = 0;    // the fabric's, unless its table has its own
+  ParameterMap parameters;     // all of them, defaults filled in
+  uint32_t ecn_min_bytes = 0;  // the fabric's, unless its table has its own
   uint32_t ecn_max_bytes = 0;
 };
 
 struct Scenario {
-  sim::FabricConfig fabric;      // seed and marking are set per run; fault times count from the start of the run
+  sim::FabricConfig fabric;  // seed and marking are set per run; fault times count from the start of the run
   WorkloadConfig workload;
   std::vector<AlgorithmChoice> algorithms;
-  bool hints = false;            // controllers are told pods and oversubscription
+  bool hints = false;  // controllers are told pods and oversubscription
   std::string path_policy;
   std::vector<uint64_t> seeds;
-  double deadline_us = 0;        // 0: DeadlineFor decides
-  nlohmann::json resolved;       // all of it, defaults filled in, as it stands in the results
+  double deadline_us = 0;   // 0: DeadlineFor decides
+  nlohmann::json resolved;  // all of it, defaults filled in, as it stands in the results
 };
 
 // `directory`: what a relative workload.file starts from. Workloads of all seeds are tried before it returns.

@@ -18,8 +18,8 @@ absl::StatusOr<toml::table> ParseToml(std::string_view text, const std::string& 
   try {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ":", error.source().begin.line, ": ",
-                                                   std::string(error.description())));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ":", error.source().begin.line, ": ", std::string(error.description())));
   }
 }
 
@@ -59,8 +59,8 @@ absl::Status ApplyOverride(const std::string& override_text, toml::table& table)
       size_t index = 0;
       const auto [end, error] = std::from_chars(path[i].data(), path[i].data() + path[i].size(), index);
       if (error != std::errc() || end != path[i].data() + path[i].size() || index >= list->size()) {
-        return absl::InvalidArgumentError(absl::StrCat("--set ", override_text, ": \"", path[i],
-                                                       "\" must be a number below ", list->size()));
+        return absl::InvalidArgumentError(
+            absl::StrCat("--set ", override_text, ": \"", path[i], "\" must be a number below ", list->size()));
       }
       at = list->get(index);
       continue;
@@ -116,9 +116,10 @@ absl::StatusOr<Study> ParseStudy(std::string_view text, const std::string& name,
     }
     absl::StatusOr<Scenario> scenario = LoadScenario(merged, directory);
     if (!scenario.ok()) {
-      const std::string where = section.title.empty() ? name : absl::StrCat(name, ", section \"", section.title, "\"");
-      return absl::Status(scenario.status().code(),
-                          absl::StrCat(where, ": ", std::string(scenario.status().message())));
+      std::string where = name;
+      if (!section.title.empty()) absl::StrAppend(&where, ", section \"", section.title, "\"");
+      if (!where.empty()) where += ": ";
+      return absl::Status(scenario.status().code(), where + std::string(scenario.status().message()));
     }
     section.scenario = *std::move(scenario);
     study.sections.push_back(std::move(section));

@@ -33,7 +33,7 @@ struct Study {
   bool has_sections = false;  // false: one scenario, as the file has it
 };
 
-// `name` for messages ("incast.toml"), `directory` where relative files start from.
+// `name` for messages ("incast.toml"; may be empty), `directory` where relative files start from.
 absl::StatusOr<Study> ParseStudy(std::string_view text, const std::string& name, const std::string& directory,
                                  const std::vector<std::string>& overrides);
 absl::StatusOr<Study> LoadStudy(const std::string& path, const std::vector<std::string>& overrides);

@@ -57,10 +57,12 @@ uint64_t TableReader::Integer(const std::string& key, uint64_t otherwise, uint64
   const toml::node* node = Find(key);
   if (node == nullptr) return otherwise;
   const std::optional<double> value = AsNumber(*node);
-  const bool whole = value && *value >= 0 && *value < 9e18 && *value == static_cast<double>(static_cast<int64_t>(*value));
+  const bool whole =
+      value && *value >= 0 && *value < 9e18 && *value == static_cast<double>(static_cast<int64_t>(*value));
   const uint64_t integer = node->is_integer() && node->as_integer()->get() >= 0
                                ? static_cast<uint64_t>(node->as_integer()->get())
-                               : whole ? static_cast<uint64_t>(*value) : 0;
+                           : whole ? static_cast<uint64_t>(*value)
+                                   : 0;
   if (!whole || integer < min || integer > max) {
     FailType(key, absl::StrCat("a whole number from ", min, " to ", max,
                                value ? absl::StrCat(", not ", Shown(*value)) : ""));

@@ -1,14 +1,14 @@
-// Reads one TOML table key by key with its type, default and range, and refuses what it does not know: the first mistake
-// is kept and told with the key and what it may be.
+// Reads one TOML table key by key with its type, default and range, and refuses what it does not know: the first
+// mistake is kept and told with the key and what it may be.
 //
 // Who calls it: the scenario loader. Any thread; borrows the table, which must outlive it.
 #pragma once
 
+#include <toml++/toml.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <toml++/toml.h>
 
 #include "absl/status/status.h"
 

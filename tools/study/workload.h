@@ -1,4 +1,5 @@
-// What a study sends: a list of flows with their starts, made from the [workload] table or read from a connection matrix.
+// What a study sends: a list of flows with their starts, made from the [workload] table or read from a connection
+// matrix.
 //
 // A flow starts at its time or when a trigger fires. Triggers are fired by flows that complete, and start either all of
 // their flows once enough have fired them, or the next of their flows each time. A window of outstanding messages per
@@ -22,15 +23,15 @@ struct Flow {
   uint32_t source = 0;
   uint32_t destination = 0;
   uint64_t bytes = 0;
-  sim::Picos start = 0;                  // not used with a trigger
-  uint32_t trigger = kNoTrigger;         // that starts it
+  sim::Picos start = 0;           // not used with a trigger
+  uint32_t trigger = kNoTrigger;  // that starts it
   uint32_t fires_when_sent = kNoTrigger;
   uint32_t fires_when_received = kNoTrigger;
-  bool victim = false;                   // of the permutation beside an incast
+  bool victim = false;  // of the permutation beside an incast
 };
 
 struct Trigger {
-  bool one_at_a_time = false;    // each firing starts the next flow; else the last of `firings` starts all
+  bool one_at_a_time = false;  // each firing starts the next flow; else the last of `firings` starts all
   uint32_t firings = 1;
   std::vector<uint32_t> flows;
 };
@@ -45,12 +46,12 @@ struct WorkloadConfig {
   uint32_t fan_in = 8;
   uint64_t bytes = 1'000'000;
   uint64_t victim_bytes = 1'000'000;
-  uint32_t ranks = 0;                // 0: as many as hosts
-  uint32_t window = 0;               // 0: all at once
+  uint32_t ranks = 0;   // 0: as many as hosts
+  uint32_t window = 0;  // 0: all at once
   bool posted_ahead = false;
   sim::Picos start = 0;
-  sim::Picos start_jitter = 0;       // each start is later by a random part of this
-  std::string file;                  // connection_matrix
+  sim::Picos start_jitter = 0;  // each start is later by a random part of this
+  std::string file;             // connection_matrix
 };
 
 // The flows for `hosts` hosts. The seed chooses hosts, permutations and jitter. Refuses what cannot be, naming the key.

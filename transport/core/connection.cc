@@ -73,7 +73,7 @@ void Connection::StartClosing(Time now) {
   if (state_ == State::kEstablished) {
     state_ = State::kClosing;
     started_ = now;
-    receiver_.FailAll(OperationStatus::kConnectionClosed, now);
+    receiver_.FailReceives(OperationStatus::kConnectionClosed, now);
     retry_at_ = now;
   } else if (state_ != State::kClosing && state_ != State::kLingering && state_ != State::kFinished) {
     Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, false, "", now);
@@ -348,6 +348,10 @@ void Connection::HandleTimeout(Time now) {
       break;
   }
   if (sender_.PollTimeout() <= now) sender_.HandleTimeout(now);
+  if (sender_.path_dead()) {
+    Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
+    return;
+  }
   if (KeepaliveAt() <= now) {
     if (unanswered_pings_ >= kPingsBeforeLost && now - last_heard_ >= options.peer_timeout) {
       Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "no sign of life", now);

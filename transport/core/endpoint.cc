@@ -37,6 +37,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.capabilities = ports[i].capabilities;
     port.address = ports[i].address;
     port.info = MakePortInfo(options, port.capabilities);
+    port.info.port_index = i;
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
@@ -75,7 +76,12 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
     if (connection == nullptr) continue;
-    if (connection->sender().UsesRegion(id) || connection->receiver().UsesRegion(id)) Abort(connection->id(), now);
+    if (connection->sender().UsesRegion(id) || connection->receiver().UsesRegion(id)) {
+      Abort(connection->id(), now);
+    } else {
+      connection->receiver().RevokeKey(copy.key);
+      After(connection, now);
+    }
   }
 }
 
@@ -85,8 +91,12 @@ RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
   if (region == nullptr) return remote;
   remote.key = region->key;
   remote.bytes = region->bytes;
-  remote.lane_base = reinterpret_cast<uint64_t>(region->base);
-  remote.lane_keys = region->lane_keys;
+  // A card checks neither the permission to write nor whose connection it is: such regions are reached by packets.
+  if ((region->access & kRemoteWrite) != 0 && region->connection == kNoConnection) {
+    remote.lane_base = reinterpret_cast<uint64_t>(region->base);
+    // A lane's key lets the peer write without asking us: not for memory that it may only read.
+    if ((region->access & kRemoteWrite) != 0) remote.lane_keys = region->lane_keys;
+  }
   return remote;
 }
 

@@ -38,11 +38,11 @@ struct EndpointOptions {
   uint32_t eager_bytes = limits::kDefaultEagerBytes;
   uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
   uint32_t max_connections = 65536;
-  uint32_t max_operations = 4096;                   // per connection and direction
-  uint32_t max_completions = 65536;                 // completions not yet polled before posts answer kTryAgain
-  bool payload_checksum = true;                     // CRC-32C over payloads beside that over headers
-  uint32_t ack_every = 2;                           // packets received per acknowledgement at most
-  Duration max_ack_delay = Duration::Micros(25);    // an acknowledgement waits this long at most
+  uint32_t max_operations = 4096;                 // per connection and direction
+  uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain
+  bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
+  uint32_t ack_every = 2;                         // packets received per acknowledgement at most
+  Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
   uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
   Duration min_timeout = Duration::Millis(20);      // least retransmission time-out
   Duration min_probe = Duration::Micros(200);       // least time before a tail probe
@@ -99,7 +99,9 @@ class Endpoint {
   // `connection`: only this peer may use it; kNoConnection: any peer. Returns kUnregistered when out of ids.
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind = MemoryKind::kHost,
                           ConnectionId connection = kNoConnection);
-  // At once: what arrives later for it is refused. Operations that still use it locally end with kCancelled.
+  // At once: what arrives later for it is refused, writes of peers under way end there with kRemoteAccess. A connection
+  // with operations of its own that still use the region is aborted (its operations end with kConnectionClosed): the
+  // peer would otherwise wait for bytes that nobody may read or place any more.
   void DeregisterMemory(RegionId region, Time now);
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 

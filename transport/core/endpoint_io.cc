@@ -103,6 +103,11 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
   if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now);
+  // What a port that is down took would be lost; another that is up gets it instead.
+  if (!context_.ports[port].up &&
+      std::any_of(context_.ports.begin(), context_.ports.end(), [](const Port& other) { return other.up; })) {
+    return filled;
+  }
   while (filled < room) {
     Connection* connection = ready_.front();
     if (connection == nullptr) break;

@@ -23,6 +23,10 @@ namespace paceline {
 struct EngineOptions {
   EndpointOptions endpoint;  // .congestion_control names the algorithm
   ParameterMap congestion_control_parameters;
+  // For a caller that posts replies to what has come and polls again at once, as programs on real machines do: what a
+  // pass receives is answered at the beginning of the next one, the caller's replies before acknowledgements of what
+  // they reply to. Otherwise (simulated hosts) at the end of the same pass.
+  bool replies_first = false;
 };
 
 class Engine final : private EndpointEnvironment {
@@ -60,6 +64,7 @@ class Engine final : private EndpointEnvironment {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<Endpoint> endpoint_;
+  const bool replies_first_;
   bool busy_ = false;
   bool blocked_ = false;
 };

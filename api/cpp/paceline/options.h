@@ -49,6 +49,8 @@ struct ContextOptions {
   uint32_t connect_timeout_ms = 0;    // PACELINE_CONNECT_TIMEOUT_MS
   uint32_t peer_timeout_ms = 0;       // PACELINE_PEER_TIMEOUT_MS: silence after which a peer is given up
 
+  uint32_t ack_delay_us = 0;          // PACELINE_ACK_DELAY_US: how long an acknowledgement may wait for company; 0: the default
+
   bool payload_checksum = true;       // PACELINE_PAYLOAD_CHECKSUM: 1 or 0
   bool shared_counters = true;        // PACELINE_COUNTERS: 1 or 0; counters in shared memory, see paceline/counters.h
   uint64_t seed = 0;                  // PACELINE_SEED: of all randomness; 0: from the operating system

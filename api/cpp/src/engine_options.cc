@@ -32,6 +32,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
     if (!status.ok()) return status;
   }
   EngineOptions result;
+  result.replies_first = true;
   EndpointOptions& endpoint = result.endpoint;
   endpoint.seed = options.seed;
   if ((options.seed == 0 && getrandom(&endpoint.seed, sizeof(endpoint.seed), 0) != sizeof(endpoint.seed)) ||
@@ -55,6 +56,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   SetIfGiven(endpoint.max_operations, options.max_operations);
   SetIfGiven(endpoint.max_completions, options.max_completions);
   endpoint.payload_checksum = options.payload_checksum;
+  if (options.ack_delay_us != 0) endpoint.max_ack_delay = Duration::Micros(options.ack_delay_us);
   if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
   if (options.peer_timeout_ms != 0) {
     endpoint.peer_timeout = Duration::Millis(options.peer_timeout_ms);

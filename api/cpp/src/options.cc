@@ -105,6 +105,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_EAGER_BYTES", options.eager_bytes);
   reader.Number("PACELINE_CONNECT_TIMEOUT_MS", options.connect_timeout_ms);
   reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);
+  reader.Number("PACELINE_ACK_DELAY_US", options.ack_delay_us);
   reader.Switch("PACELINE_PAYLOAD_CHECKSUM", options.payload_checksum);
   reader.Switch("PACELINE_COUNTERS", options.shared_counters);
   reader.Number("PACELINE_SEED", options.seed);

@@ -236,10 +236,9 @@ TEST_P(ContextTest, DescriptorWakesAnEventLoop) {
     pollfd entry = {.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(poll(&entry, 1, 5000), 1);
     contexts_[1]->Progress();
-    while (!got && !queue.Arm()) {
-      got = queue.Poll(&completion, 1) == 1;
-      contexts_[1]->Progress();
-    }
+    do {
+      got = got || queue.Poll(&completion, 1) == 1;
+    } while (!got && !queue.Arm());
   }
   EXPECT_EQ(completion.operation, Operation::kReceive);
 }

@@ -28,9 +28,9 @@ struct CreditAccount {
   uint64_t tx_total = 0;   // newest that the sender said
   uint64_t lost_total = 0;
   uint64_t backlog = 0;
-  uint64_t newest_psn = 0;  // of the packet that said so
+  uint64_t newest_psn = 0;       // of the packet that said so
   Rate cap = Rate::Unlimited();  // until the sender has stated one
-  uint64_t credit_end = 0;  // absolute; 0: none granted
+  uint64_t credit_end = 0;       // absolute; 0: none granted
   Rate rate;
 
   void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {

@@ -31,7 +31,7 @@ struct RxMessage {
   bool known = false;              // a header of it was seen (placed writes may come first)
   bool matchable = false;          // all sends before it were matched or stored: its turn has come
   bool accepted = false;           // has a place for its payload and counts as demand
-  bool cleared = false;            // told to the sender by name
+  uint8_t told_ports = 0;          // cleared by name: ports whose grant frames have said so
   bool not_ready = false;          // the sender was told to hold it
   bool announced = false;          // the sender asked before sending (rendezvous)
   bool failed = false;             // refused: answered by a failure, nothing more is placed

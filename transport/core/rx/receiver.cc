@@ -59,13 +59,6 @@ bool Receiver::Cancel(OperationId id, Time now) {
 }
 
 void Receiver::FailAll(OperationStatus status, Time now) {
-  const auto fail = [&](PostedReceive* receive) {
-    context_->Complete({.operation = Operation::kReceive,
-                        .status = status,
-                        .connection = peer_->local_connection,
-                        .user_data = receive->user_data});
-    context_->posted_receives.Delete(receive);
-  };
   for (; !match_order_.empty(); match_order_.PopFront()) {
     RxMessage* message = match_order_[match_order_.begin()];
     if (message != nullptr && message->stored) Delete(message);  // the others stand in messages_ too
@@ -75,19 +68,42 @@ void Receiver::FailAll(OperationStatus status, Time now) {
     if (message == nullptr) continue;
     const bool is_write = message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce;
     if (message->known && !message->failed && is_write && message->has_immediate) context_->completions.Unreserve();
-    if (message->receive != nullptr) fail(std::exchange(message->receive, nullptr));
+    if (message->receive != nullptr) FailReceive(std::exchange(message->receive, nullptr), status);
     message->link.Unlink();
     Delete(message);
   }
   while (RxMessage* message = matcher_.TakeFirstUnexpected()) Delete(message);
-  while (PostedReceive* receive = matcher_.TakeFirstReceive()) fail(receive);
+  while (PostedReceive* receive = matcher_.TakeFirstReceive()) FailReceive(receive, status);
   matched_ = 0;
   open_failures_ = 0;
   expected_bytes_ = ahead_bytes_ = 0;
   grant_pending_ = false;
-  trimmed_.count = 0;
-  not_ready_count_ = 0;
+  trimmed_.clear();
+  not_ready_.clear();
   DropAccounts(now);
+}
+
+void Receiver::FailReceives(OperationStatus status, Time now) {
+  while (PostedReceive* receive = matcher_.TakeFirstReceive()) FailReceive(receive, status);
+  ahead_bytes_ = 0;
+  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
+    RxMessage* message = messages_[n].message;
+    if (message == nullptr || message->receive == nullptr || message->placed_by_lane) continue;
+    FailReceive(std::exchange(message->receive, nullptr), status);
+    --matched_;
+    message->target = nullptr;
+    message->discard = true;
+  }
+  demand_changed_ = true;
+  FinishBurst(now);
+}
+
+void Receiver::FailReceive(PostedReceive* receive, OperationStatus status) {
+  context_->Complete({.operation = Operation::kReceive,
+                      .status = status,
+                      .connection = peer_->local_connection,
+                      .user_data = receive->user_data});
+  context_->posted_receives.Delete(receive);
 }
 
 bool Receiver::UsesRegion(RegionId region) const {
@@ -97,6 +113,15 @@ bool Receiver::UsesRegion(RegionId region) const {
     if (message != nullptr && message->receive != nullptr && message->receive->buffer.region == region) return true;
   }
   return false;
+}
+
+void Receiver::RevokeKey(uint64_t key) {
+  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
+    RxMessage* message = messages_[n].message;
+    if (message == nullptr || !message->known || message->failed || message->remote_key != key) continue;
+    if (message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce)
+      RefuseWrite(message);
+  }
 }
 
 // How many sends may come without asking: those whose turn has come, and one for each receive that stands ready. Not
@@ -177,7 +202,7 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   // The sender asks because it hears nothing: say everything again.
   account.grant_pending = true;
   for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
-    message->cleared = false;
+    message->told_ports = 0;
   RequestGrant();
   demand_changed_ = true;
 }
@@ -211,7 +236,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   if (arrival.trimmed) {
     ++counters.rx_trimmed;
     sample.trimmed_packets = 1;
-    if (trimmed_.count < wire::TrimmedFrame::kMaxPsns) trimmed_.psns[trimmed_.count++] = header.psn;
+    if (trimmed_.size() < wire::TrimmedFrame::kMaxPsns) trimmed_.push_back(header.psn);
   } else if (arrival.payload != nullptr && (header.flags & wire::kNoPayloadCrc) == 0 &&
              wire::Crc32c({arrival.payload, arrival.payload_bytes}) != header.payload_crc) {
     ++counters.rx_bad_checksum;
@@ -273,7 +298,9 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
     ++counters.rx_data_packets;
     counters.rx_data_bytes += bytes;
     RxMessage* message = slot.message;
-    if (message->known) {
+    if (message->failed) {
+      // Refused; what the card placed all the same does not make it whole.
+    } else if (message->known) {
       message->arrived_bytes += bytes;
       expected_bytes_ -= std::min<uint64_t>(bytes, expected_bytes_);
       MaybeComplete(message);
@@ -286,7 +313,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
   acks_.RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
-  account.tx_total = std::max(account.tx_total, account.arrived);
+  account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
   if (account.active) {
     context_->ports[port].receiver->OnArrival(
         account.flow,
@@ -299,26 +326,47 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
 // ------------------------------------------------------------------------------------------------------
 
 bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
-  if (trimmed_.count == 0) return false;
-  *frame = trimmed_;
-  trimmed_.count = 0;
+  if (trimmed_.empty()) return false;
+  frame->count = static_cast<uint8_t>(trimmed_.size());
+  std::copy(trimmed_.begin(), trimmed_.end(), frame->psns.begin());
+  trimmed_.clear();
   return true;
 }
 
 bool Receiver::PollNotReady(uint32_t* message_bits) {
-  if (not_ready_count_ == 0) return false;
-  *message_bits = not_ready_[--not_ready_count_];
+  if (not_ready_.empty()) return false;
+  *message_bits = not_ready_.back();
+  not_ready_.pop_back();
   ++context_->counters.not_ready_sent;
   return true;
 }
 
+// Packets need to hear once that they may come; lanes with remote placement need the key of each port.
+bool Receiver::MustTell(const RxMessage& message, uint32_t port) const {
+  if (!context_->ports[port].capabilities.remote_placement) return message.told_ports == 0;
+  return (message.told_ports >> port & 1) == 0;
+}
+
+bool Receiver::HasNews(uint32_t port) const {
+  if (port < accounts_.size() && accounts_[port].grant_pending) return true;
+  for (const RxMessage* message = clears_.front(); message != nullptr;
+       message = clears_.Next(const_cast<RxMessage*>(message))) {
+    if (message->receive != nullptr && MustTell(*message, port)) return true;
+  }
+  return false;
+}
+
+// The port with news; without any, port 0.
+uint32_t Receiver::PortToTell() const {
+  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
+    if (HasNews(port)) return port;
+  }
+  return 0;
+}
+
 bool Receiver::PollGrant(wire::GrantFrame* frame) {
   if (!grant_pending_) return false;
-  // The port with news; without any, port 0 carries what is to be cleared.
-  uint32_t port = 0;
-  for (uint32_t i = 0; i < accounts_.size(); ++i) {
-    if (accounts_[i].grant_pending) port = i;
-  }
+  const uint32_t port = PortToTell();
   frame->port = static_cast<uint8_t>(port);
   frame->clear_limit = static_cast<uint32_t>(clear_limit_);
   frame->credit_end = kNoCreditLimit;
@@ -331,7 +379,7 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
   frame->clears = 0;
   bool more = false;
   for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message)) {
-    if (message->cleared) continue;
+    if (message->receive == nullptr || !MustTell(*message, port)) continue;
     if (frame->clears == wire::GrantFrame::kMaxClears) {
       more = true;
       break;
@@ -344,10 +392,9 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
       entry.key = region->lane_keys[port];
       message->placed_by_lane = true;
     }
-    message->cleared = true;
+    message->told_ports |= static_cast<uint8_t>(1u << port);
   }
-  grant_pending_ =
-      more || std::any_of(accounts_.begin(), accounts_.end(), [](const auto& a) { return a.grant_pending; });
+  grant_pending_ = more || HasNews(PortToTell());
   ++context_->counters.grants_sent;
   return true;
 }
@@ -365,6 +412,8 @@ void Receiver::ReleaseIdleState(Time now) {
   messages_.Release();
   match_order_.Release();
   acks_.ReleaseIdleState();
+  trimmed_ = {};
+  not_ready_ = {};
 }
 
 size_t Receiver::memory_bytes() const {

@@ -30,7 +30,12 @@ class Receiver {
   void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
   bool Cancel(OperationId id, Time now);
   void FailAll(OperationStatus status, Time now);
+  // Ends the receives only; answers to requests of ours still come in. A receive whose buffer a remote card may still
+  // write to ends with its message.
+  void FailReceives(OperationStatus status, Time now);
   bool UsesRegion(RegionId region) const;
+  // The peer may not write there any more: writes under way are refused.
+  void RevokeKey(uint64_t key);
   uint32_t operations() const { return matcher_.posted_count() + matched_; }
 
   // ---- what arrives
@@ -52,7 +57,7 @@ class Receiver {
 
   // ---- what is to be said
   AckState& acks() { return acks_; }
-  bool control_pending() const { return trimmed_.count > 0 || not_ready_count_ > 0 || grant_pending_; }
+  bool control_pending() const { return !trimmed_.empty() || !not_ready_.empty() || grant_pending_; }
   // Each fills one frame; false: nothing (more) of the kind to say.
   bool PollTrimmed(wire::TrimmedFrame* frame);
   bool PollNotReady(uint32_t* message_bits);
@@ -73,7 +78,11 @@ class Receiver {
   void DropAccounts(Time now);
   void UpdateDemand(uint32_t port, Time now);
   void RequestGrant() { grant_pending_ = true; }
+  void FailReceive(PostedReceive* receive, OperationStatus status);
   void RaiseClearLimit();
+  bool MustTell(const RxMessage& message, uint32_t port) const;
+  bool HasNews(uint32_t port) const;
+  uint32_t PortToTell() const;
 
   // receiver_messages.cc
   Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival, Time now);
@@ -92,6 +101,7 @@ class Receiver {
   void ExecuteRequest(RxMessage* message);
   void FinishAnswer(RxMessage* message);
   void Refuse(RxMessage* message, OperationStatus status);
+  void RefuseWrite(RxMessage* message);
   void PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                   RegionId region);
   void MarkDone(uint64_t number);
@@ -114,12 +124,11 @@ class Receiver {
   uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
   uint32_t open_failures_ = 0;
   bool demand_changed_ = false;
-  bool prompt_ack_ = false;      // a message has been completed that the sender waits for
+  bool prompt_ack_ = false;  // a message has been completed that the sender waits for
   bool grant_pending_ = false;
-  wire::TrimmedFrame trimmed_;
-  static constexpr uint32_t kMaxNotReady = 16;
-  std::array<uint32_t, kMaxNotReady> not_ready_{};
-  uint32_t not_ready_count_ = 0;
+  std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told
+  static constexpr size_t kMaxNotReady = 16;
+  std::vector<uint32_t> not_ready_;  // messages that their sender is to hold, to be told
 };
 
 }  // namespace paceline

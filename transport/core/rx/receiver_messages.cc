@@ -260,9 +260,9 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
   }
   if (!message->accepted && !Store(message)) {
     ++counters.rx_no_memory;
-    if (message->matchable && !message->not_ready && not_ready_count_ < kMaxNotReady) {
+    if (message->matchable && !message->not_ready && not_ready_.size() < kMaxNotReady) {
       message->not_ready = true;
-      not_ready_[not_ready_count_++] = static_cast<uint32_t>(message->number);
+      not_ready_.push_back(static_cast<uint32_t>(message->number));
     }
     return Taken::kNo;
   }
@@ -270,9 +270,7 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
   if (message->kind == MessageKind::kWrite || message->kind == MessageKind::kAnnounce) {
     if (context_->memory.CheckRemote(message->remote_key, message->remote_offset, message->length, kRemoteWrite,
                                      peer_->local_connection) == nullptr) {
-      expected_bytes_ -= message->length - message->arrived_bytes;
-      if (message->has_immediate) context_->completions.Unreserve();
-      Refuse(message, OperationStatus::kRemoteAccess);
+      RefuseWrite(message);
       return Taken::kNo;
     }
   }
@@ -290,9 +288,10 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
     message->arrived_bytes += arrival.payload_bytes;
     expected_bytes_ -= arrival.payload_bytes;
     counters.rx_data_bytes += arrival.payload_bytes;
-    message->clear_link.Unlink();
+    // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late.
+    if (!message->not_ready) message->clear_link.Unlink();
     if (arrival.payload != nullptr) {
-      const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend;
+      const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend || message->discard;
       if (has_place) {
         Place(message, header.offset, arrival.payload, arrival.payload_bytes);
       } else {
@@ -324,6 +323,7 @@ void Receiver::Complete(RxMessage* message) {
   if (message->length >= context_->options.prompt_ack_bytes) prompt_ack_ = true;
   switch (message->kind) {
     case MessageKind::kSend:
+      if (message->discard) break;
       if (message->receive == nullptr) {
         // Keeps its place among the stored sends; on the wire it is done.
         message->stored = true;
@@ -421,6 +421,14 @@ void Receiver::Refuse(RxMessage* message, OperationStatus status) {
   message->failed = true;
   ++open_failures_;
   PostAnswer(message, MessageKind::kFailure, static_cast<uint64_t>(status), nullptr, 0, kUnregistered);
+}
+
+// A write that had been accepted.
+void Receiver::RefuseWrite(RxMessage* message) {
+  expected_bytes_ -= message->length - message->arrived_bytes;
+  if (message->has_immediate) context_->completions.Unreserve();
+  demand_changed_ = true;
+  Refuse(message, OperationStatus::kRemoteAccess);
 }
 
 void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,

@@ -65,7 +65,8 @@ void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = flushes_.front()) Finish(message, status);
   timeout_at_ = stuck_at_ = next_send_ = Time::Never();
   demand_pending_ = 0;
-  may_have_more_ = probe_due_ = false;
+  may_have_more_ = false;
+  probe_due_ = 0;
 }
 
 bool Sender::UsesRegion(RegionId region) const {
@@ -258,17 +259,18 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   may_have_more_ = false;
   next_send_ = Time::Never();
   size_t filled = 0;
-  if (probe_due_) filled += EmitProbes(port, burst, at, room, now);
+  if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
   filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, burst, at + filled, room - filled, now);
-  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ = true;
-  if (!announce_.empty() || probe_due_) may_have_more_ = true;
+  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
+  if (!announce_.empty() || probe_due_ != 0) may_have_more_ = true;
   ArmStuckTimer(now);
   return filled;
 }
 
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  probe_due_ = false;
+  probe_due_ &= ~(1u << port);
+  next_path_probe_ = now + ProbeDelay();
   size_t filled = 0;
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_.size() < outstanding_.bound()) {
     Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
@@ -296,6 +298,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
     ++filled;
     ++context_->counters.tail_probes;
+    if (!entry.written) probe_due_ = 0;
     if (!entry.written) break;  // one packet tells all: what was sent before it by a reordering window is judged by it
   }
   return filled;
@@ -318,6 +321,11 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
 
 size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   if (retransmit_.empty() && sending_.empty()) return 0;
+  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
+  if (!health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up)) {
+    may_have_more_ = true;  // for the other ports
+    return 0;
+  }
   const uint32_t remote = peer_->remote_of[port];
   Flow& flow = ActiveFlow(remote, now);
   TellBacklog(flow, now);
@@ -354,7 +362,9 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     ++in_burst;
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = entropy;
-    packet.write = ShouldPlace(*packet.message, port);
+    // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of packets
+    // apart, but not a packet from a write of the same bytes.
+    packet.write = ShouldPlace(*packet.message, port) && (!packet.retransmission || outstanding_[lost].written);
 
     TxMessage* message = packet.message;
     if (packet.retransmission) {
@@ -540,6 +550,8 @@ bool Sender::idle() const {
 }
 
 void Sender::ReleaseIdleState() {
+  retransmit_ = {};  // packets of messages that have ended may still stand in it
+  retransmit_bytes_ = 0;
   outstanding_.AdvanceTo(outstanding_.end());
   outstanding_.Release();
   unacked_.AdvanceTo(outstanding_.end());

@@ -15,6 +15,7 @@
 #include "transport/base/sequence_window.h"
 #include "transport/core/context.h"
 #include "transport/core/path/path_policy.h"
+#include "transport/core/path/port_health.h"
 #include "transport/core/tx/message.h"
 #include "transport/core/tx/outstanding.h"
 #include "transport/core/tx/pacer.h"
@@ -66,6 +67,8 @@ class Sender {
 
   Time PollTimeout() const;
   void HandleTimeout(Time now);
+  // A path of a lane with remote placement has been silent for the peer time-out: the connection cannot go on.
+  bool path_dead() const { return path_dead_; }
 
   // Nothing posted, nothing in flight.
   bool idle() const;
@@ -135,6 +138,7 @@ class Sender {
   void CompleteFlushes();
   void RearmTimeout();
   void ArmStuckTimer(Time now);
+  uint32_t AllPorts() const { return (1u << context_->ports.size()) - 1; }
   Duration ReorderWindow() const;
   Duration ProbeDelay() const;
   Duration Timeout() const;
@@ -169,6 +173,7 @@ class Sender {
   std::vector<uint64_t> last_on_path_;                 // psn + 1 by local port and entropy; empty when idle
   uint32_t entropies_ = 1;
 
+  PortHealth health_;
   RttEstimator rtt_;
   Time newest_acked_sent_at_;           // RACK: send time of the newest packet that arrived
   uint64_t reorder_scan_ = 1;           // packets below were examined by DetectReordered
@@ -177,10 +182,12 @@ class Sender {
   std::vector<LossSample> new_losses_;  // by flow and cause, until reported
   std::vector<uint8_t> new_loss_port_;
 
-  Time last_progress_;    // last acknowledgement of something new, or first send after idle
-  uint32_t probes_ = 0;   // tail probes since then
-  uint32_t backoff_ = 0;  // time-outs since then
-  bool probe_due_ = false;
+  Time last_progress_;      // last acknowledgement of something new, or first send after idle
+  uint32_t probes_ = 0;     // tail probes since then
+  uint32_t backoff_ = 0;    // time-outs since then
+  uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes
+  Time next_path_probe_;    // paths of remote placement are asked again from here on
+  bool path_dead_ = false;
   uint64_t floor_told_ = 0;  // newest base that a packet with a header carried (placed writes carry none)
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance

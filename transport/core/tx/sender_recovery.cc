@@ -84,7 +84,7 @@ void Sender::HandleTimeout(Time now) {
   if (timeout_at_ > now) return;
   may_have_more_ = true;
   if (probes_ < kProbesBeforeTimeout) {
-    probe_due_ = true;
+    probe_due_ = AllPorts();
     ++probes_;
     RearmTimeout();
     return;
@@ -100,7 +100,10 @@ void Sender::HandleTimeout(Time now) {
       OnPacketLost(psn, LossCause::kTimeout, now);
     }
   }
-  if (placed) probe_due_ = true;
+  if (placed) probe_due_ = AllPorts();
+  // A path of remote placement that stays silent cannot be given up alone: a copy might land in memory that was handed
+  // back. The connection ends instead.
+  if (placed && now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) path_dead_ = true;
   ReportLosses(now);
   backoff_ = std::min(backoff_ + 1, kMaxBackoff);
   last_progress_ = now;
@@ -189,6 +192,7 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
       newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
       entry.state = Outstanding::State::kResolved;
       Paths(entry.local_port).OnAck(entry.entropy, marked);
+      health_.OnAck(entry.local_port);
       DetectPathGaps(psn, now);
       TxMessage* message = entry.message;
       entry.message = nullptr;
@@ -243,7 +247,12 @@ void Sender::DetectReordered(Time now) {
     const Outstanding& entry = outstanding_[reorder_scan_];
     if (entry.state != Outstanding::State::kOutstanding) continue;
     if (entry.sent_at + window >= newest_acked_sent_at_) return;
-    if (!entry.written) OnPacketLost(reorder_scan_, LossCause::kReorder, now);
+    if (entry.written) {
+      // Only its own path can tell: ask it.
+      if (now >= next_path_probe_) probe_due_ |= 1u << entry.local_port;
+    } else {
+      OnPacketLost(reorder_scan_, LossCause::kReorder, now);
+    }
   }
 }
 
@@ -282,6 +291,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
       break;
   }
   Paths(entry.local_port).OnLoss(entry.entropy, cause);
+  health_.OnLoss(entry.local_port, rtt_.smoothed(), now);
   if (entry.bytes > 0) {
     size_t i = 0;
     while (i < new_losses_.size() && (new_losses_[i].cause != cause || new_loss_port_[i] != entry.remote_port)) ++i;
@@ -379,7 +389,9 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
     Outstanding& entry = outstanding_[psn];
     if (entry.message != message) return;
     if (entry.state == Outstanding::State::kOutstanding) {
+      // The peer will not take it any more, so the credit that it used is to be counted as lost.
       flows_[entry.remote_port].in_flight -= entry.bytes;
+      flows_[entry.remote_port].lost_total += entry.bytes;
       --outstanding_count_;
       entry.state = Outstanding::State::kResolved;
       unacked_.Clear(psn);

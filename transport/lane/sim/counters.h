@@ -11,14 +11,14 @@
 namespace paceline::sim {
 
 struct FabricCounters {
-  uint64_t events = 0;             // processed
-  uint64_t packet_hops = 0;        // packets of any kind that reached the far end of a link
-  uint64_t drops = 0;              // data packets dropped by switches for want of room, headers of cut ones included
-  uint64_t trims = 0;              // data packets cut to their header by switches for want of room, and passed on
-  uint64_t ecn_marks = 0;          // data packets marked
-  uint64_t control_drops = 0;      // control packets dropped by switches for want of room
-  uint64_t pfc_pauses = 0;         // pause frames sent; none without lossless mode
-  uint64_t fault_losses = 0;       // packets of any kind lost to faults, dropped for a bad checksum included
+  uint64_t events = 0;         // processed
+  uint64_t packet_hops = 0;    // packets of any kind that reached the far end of a link
+  uint64_t drops = 0;          // data packets dropped by switches for want of room, headers of cut ones included
+  uint64_t trims = 0;          // data packets cut to their header by switches for want of room, and passed on
+  uint64_t ecn_marks = 0;      // data packets marked
+  uint64_t control_drops = 0;  // control packets dropped by switches for want of room
+  uint64_t pfc_pauses = 0;     // pause frames sent; none without lossless mode
+  uint64_t fault_losses = 0;   // packets of any kind lost to faults, dropped for a bad checksum included
   uint64_t fault_duplicates = 0;
   uint64_t fault_reorders = 0;
   uint64_t fault_corruptions = 0;  // packets with a bit turned over, whether delivered so or dropped

@@ -1,5 +1,5 @@
-// What happens next in the simulated fabric: a queue of small events in order of time, equal times in the order in which
-// they were scheduled.
+// What happens next in the simulated fabric: a queue of small events in order of time, equal times in the order in
+// which they were scheduled.
 //
 // Nearly every event of a fabric lies one of a few constant delays ahead: a full packet or a header arrives one
 // serialisation and one link delay after it started, a port is free one serialisation after. Events of one constant

@@ -127,7 +127,8 @@ void Fabric::SetTiming(uint32_t index, double fraction) {
 void Fabric::Run(Time deadline) {
   stopped_ = false;
   const Picos until = ToPicos(deadline);
-  if (until != kNeverPicos) queue_.PushAt(std::max(until, queue_.now()), kDeadline, 0, kNoPacket);
+  ++run_;
+  if (until != kNeverPicos) queue_.PushAt(std::max(until, queue_.now()), kDeadline, 0, run_);
   if (!sampling_) {
     sampling_ = true;
     queue_.PushAt(queue_.now() + series_.interval(), kSample, 0, kNoPacket);
@@ -138,13 +139,21 @@ void Fabric::Run(Time deadline) {
 void Fabric::Dispatch(const Event& event) {
   ++counters_.events;
   switch (event.kind()) {
-    case kArrive: return HandleArrive(event.index(), event.packet);
-    case kArriveLate: return Forward(event.index(), event.packet);
-    case kPortFree: return HandlePortFree(event.index());
-    case kHostTimer: return HandleHostTimer(event.index(), event.time);
-    case kSample: return HandleSample();
-    case kDamage: return HandleDamage();
-    case kDeadline: stopped_ = true; return;
+    case kArrive:
+      return HandleArrive(event.index(), event.packet);
+    case kArriveLate:
+      return Forward(event.index(), event.packet);
+    case kPortFree:
+      return HandlePortFree(event.index());
+    case kHostTimer:
+      return HandleHostTimer(event.index(), event.time);
+    case kSample:
+      return HandleSample();
+    case kDamage:
+      return HandleDamage();
+    case kDeadline:
+      stopped_ = stopped_ || event.packet == run_;  // not that of an earlier run which was stopped before it
+      return;
   }
 }
 
@@ -376,8 +385,9 @@ uint64_t Fabric::SentBytes(uint32_t port) const {
 
 Duration Fabric::BaseRtt(uint32_t source_host, uint32_t destination_host) const {
   const uint32_t nics = config_.topology.nics_per_host;
-  return ToTime(topology_.BaseRtt(source_host * nics, destination_host * nics, full_wire_bytes_,
-                                  config_.header_bytes)) - Time();
+  return ToTime(
+             topology_.BaseRtt(source_host * nics, destination_host * nics, full_wire_bytes_, config_.header_bytes)) -
+         Time();
 }
 
 Duration Fabric::LongestBaseRtt() const {

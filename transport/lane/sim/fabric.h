@@ -2,9 +2,9 @@
 // host, driven by one loop of events in picoseconds. The same seed gives the same run on every machine.
 //
 // A port has a data queue (limit in bytes, the packet being sent included; beyond it drop, or trim to the header when
-// trimming is on; ECN marks rise linearly between ecn_min and ecn_max, decided when a packet leaves the queue by what it
-// leaves behind) and a control queue of the same limit with strict priority, for control packets and cut headers.
-// On the wire a data packet is its payload and `header_bytes`, a control packet `header_bytes`, whatever their real
+// trimming is on; ECN marks rise linearly between ecn_min and ecn_max, decided when a packet leaves the queue by what
+// it leaves behind) and a control queue of the same limit with strict priority, for control packets and cut headers. On
+// the wire a data packet is its payload and `header_bytes`, a control packet `header_bytes`, whatever their real
 // headers are. Paths: ECMP by hash of source, destination, entropy and the run's salt, independent from tier to tier.
 //
 // A host's software is a HostDriver: it is polled when a packet arrives, when a full NIC has room again, when its link
@@ -43,18 +43,18 @@ class HostDriver {
 
 struct FabricConfig {
   TopologyConfig topology;
-  uint32_t queue_bytes = 178'880;      // per port, data and control each
-  uint32_t ecn_min_bytes = 37'440;     // no marks up to here
-  uint32_t ecn_max_bytes = 145'600;    // every packet beyond; 0: no marking at all
+  uint32_t queue_bytes = 178'880;    // per port, data and control each
+  uint32_t ecn_min_bytes = 37'440;   // no marks up to here
+  uint32_t ecn_max_bytes = 145'600;  // every packet beyond; 0: no marking at all
   bool trimming = false;
-  uint32_t mtu_bytes = 4096;           // largest payload
-  uint32_t header_bytes = 64;          // nominal size of all headers of a packet
-  uint32_t max_header_bytes = 96;      // room for the opaque header before a payload
-  uint32_t max_control_bytes = 1024;   // room for a packet that is all header
+  uint32_t mtu_bytes = 4096;          // largest payload
+  uint32_t header_bytes = 64;         // nominal size of all headers of a packet
+  uint32_t max_header_bytes = 96;     // room for the opaque header before a payload
+  uint32_t max_control_bytes = 1024;  // room for a packet that is all header
   uint32_t entropies = 256;
-  uint32_t nic_queue_packets = 4;      // waiting in a NIC beside the one being sent
+  uint32_t nic_queue_packets = 4;  // waiting in a NIC beside the one being sent
   std::vector<Fault> faults;
-  bool deliver_corrupted = false;      // false: a NIC drops corrupted packets for their checksum
+  bool deliver_corrupted = false;  // false: a NIC drops corrupted packets for their checksum
   uint64_t seed = 1;
 };
 
@@ -72,8 +72,8 @@ class Fabric {
   const Topology& topology() const { return topology_; }
   uint32_t hosts() const { return config_.topology.hosts; }
   SimLane& lane(uint32_t host, uint32_t nic = 0);
-  // Hands a lane to an owner of its own (an engine), once; the fabric still runs it, so the lane must live until the last
-  // Run has returned.
+  // Hands a lane to an owner of its own (an engine), once; the fabric still runs it, so the lane must live until the
+  // last Run has returned.
   std::unique_ptr<SimLane> TakeLane(uint32_t host, uint32_t nic = 0);
 
   void SetDriver(uint32_t host, HostDriver* driver) { hosts_[host].driver = driver; }
@@ -144,8 +144,8 @@ class Fabric {
   EventQueue queue_;
   PacketPool pool_;
   std::vector<Port> ports_;
-  std::vector<LinkTiming> timing_;        // by port
-  std::vector<LinkDamage> damage_;        // by port; empty without faults
+  std::vector<LinkTiming> timing_;  // by port
+  std::vector<LinkDamage> damage_;  // by port; empty without faults
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<SimLane>> owned_lanes_;  // those not taken
   std::vector<SimLane*> lanes_;
@@ -154,11 +154,12 @@ class Fabric {
   FabricCounters counters_;
   QueueStatistics queue_statistics_;
   Series series_;
-  std::vector<uint32_t> queue_max_;       // by port, up to the current interval
-  std::vector<uint64_t> sent_bytes_;      // by port, up to the current interval
-  uint64_t series_delivered_ = 0;         // delivered bytes when the current interval began
+  std::vector<uint32_t> queue_max_;   // by port, up to the current interval
+  std::vector<uint64_t> sent_bytes_;  // by port, up to the current interval
+  uint64_t series_delivered_ = 0;     // delivered bytes when the current interval began
   bool sampling_ = false;
   bool stopped_ = false;
+  uint32_t run_ = 0;  // calls of Run
 };
 
 }  // namespace paceline::sim

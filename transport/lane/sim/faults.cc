@@ -97,8 +97,7 @@ absl::StatusOr<std::vector<uint32_t>> RandomLinks(std::string_view target, const
 
 }  // namespace
 
-absl::StatusOr<std::vector<uint32_t>> ResolveTarget(std::string_view target, const Topology& topology,
-                                                    Random& random) {
+absl::StatusOr<std::vector<uint32_t>> ResolveTarget(std::string_view target, const Topology& topology, Random& random) {
   std::vector<uint32_t> ports;
   const auto port_count = static_cast<uint32_t>(topology.links().size());
   if (target == "all" || target == "hosts") {
@@ -178,16 +177,26 @@ LinkDamage FaultPlan::DamageAt(uint32_t port, Picos time) const {
     if (time < fault.at || time >= fault.until) continue;
     if (!std::binary_search(resolved.ports.begin(), resolved.ports.end(), port)) continue;
     switch (fault.kind) {
-      case FaultKind::kLoss: damage.loss = also(damage.loss, fault.probability); break;
-      case FaultKind::kDuplicate: damage.duplicate = also(damage.duplicate, fault.probability); break;
+      case FaultKind::kLoss:
+        damage.loss = also(damage.loss, fault.probability);
+        break;
+      case FaultKind::kDuplicate:
+        damage.duplicate = also(damage.duplicate, fault.probability);
+        break;
       case FaultKind::kReorder:
         damage.reorder = also(damage.reorder, fault.probability);
         damage.reorder_delay = std::max(damage.reorder_delay, fault.delay);
         break;
-      case FaultKind::kCorrupt: damage.corrupt = also(damage.corrupt, fault.probability); break;
+      case FaultKind::kCorrupt:
+        damage.corrupt = also(damage.corrupt, fault.probability);
+        break;
       case FaultKind::kLinkDown:
-      case FaultKind::kNicDown: damage.down = true; break;
-      case FaultKind::kLinkSlow: damage.fraction = std::min(damage.fraction, fault.fraction); break;
+      case FaultKind::kNicDown:
+        damage.down = true;
+        break;
+      case FaultKind::kLinkSlow:
+        damage.fraction = std::min(damage.fraction, fault.fraction);
+        break;
     }
   }
   return damage;

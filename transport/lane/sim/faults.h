@@ -2,8 +2,8 @@
 //
 // Targets name links, always both directions:
 //   "host:3/nic:0"        a host's link                "tor:2/up:1", "agg:5/up:0", "core:1/down:3"   a switch's link
-//   "switch:core:1"       all links of a switch        "random:4:agg-core"   links between two tiers, chosen by the seed,
-//   "hosts"               all hosts' links                                   in different pods as far as they go
+//   "switch:core:1"       all links of a switch        "random:4:agg-core"   links between two tiers, chosen by the
+//   seed, "hosts"               all hosts' links                                   in different pods as far as they go
 //   "all"                 every link
 // Tiers are host, tor, agg, core; in a fabric of two tiers "leaf" and "spine" mean tor and core.
 //

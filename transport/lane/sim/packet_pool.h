@@ -17,30 +17,28 @@ inline constexpr uint32_t kNoPacket = 0xffffffff;
 
 struct Packet {
   enum Flags : uint8_t {
-    kControl = 1,      // travels in the priority queue, is never trimmed
-    kEcnCapable = 2,   // may be marked
-    kMarked = 4,       // congestion experienced
-    kTrimmed = 8,      // payload was cut by a switch
-    kPhantom = 16,     // payload has a length only
+    kControl = 1,     // travels in the priority queue, is never trimmed
+    kEcnCapable = 2,  // may be marked
+    kMarked = 4,      // congestion experienced
+    kTrimmed = 8,     // payload was cut by a switch
+    kPhantom = 16,    // payload has a length only
   };
 
-  uint32_t next = kNoPacket;    // in whichever queue it waits
+  uint32_t next = kNoPacket;  // in whichever queue it waits
   uint32_t wire_bytes = 0;
-  uint32_t source = 0;          // NIC
-  uint32_t destination = 0;     // NIC
-  uint32_t route_hash = 0;      // 16 bits for each tier that has a choice
+  uint32_t source = 0;       // NIC
+  uint32_t destination = 0;  // NIC
+  uint32_t route_hash = 0;   // 16 bits for each tier that has a choice
   uint32_t payload_bytes = 0;
-  uint32_t block = kNoPacket;   // in the second pool, or kNoPacket: the bytes are inline
-  uint16_t header_bytes = 0;    // real bytes of the opaque header
+  uint32_t block = kNoPacket;  // in the second pool, or kNoPacket: the bytes are inline
+  uint16_t header_bytes = 0;   // real bytes of the opaque header
   uint8_t flags = 0;
   uint8_t unused = 0;
 
   bool is(Flags flag) const { return (flags & flag) != 0; }
   void set(Flags flag) { flags = static_cast<uint8_t>(flags | flag); }
   // Real bytes behind the record: the header, and the payload unless it is a phantom or was cut.
-  uint32_t real_bytes() const {
-    return header_bytes + ((flags & (kPhantom | kTrimmed)) != 0 ? 0 : payload_bytes);
-  }
+  uint32_t real_bytes() const { return header_bytes + ((flags & (kPhantom | kTrimmed)) != 0 ? 0 : payload_bytes); }
 };
 static_assert(sizeof(Packet) == 32);
 

@@ -36,21 +36,21 @@ struct PacketList {
 struct Port {
   PacketList data;
   PacketList control;
-  uint32_t data_bytes = 0;        // waiting
-  uint32_t control_bytes = 0;     // waiting
-  uint32_t sending_data = 0;      // wire bytes of the data packet on its way out until busy_until, 0: none
-  uint32_t sent_bytes = 0;        // on the wire since the start, modulo 2^32
+  uint32_t data_bytes = 0;     // waiting
+  uint32_t control_bytes = 0;  // waiting
+  uint32_t sending_data = 0;   // wire bytes of the data packet on its way out until busy_until, 0: none
+  uint32_t sent_bytes = 0;     // on the wire since the start, modulo 2^32
   Picos busy_until = 0;
-  Picos last_change = 0;          // of the data queue, for its histogram over time
+  Picos last_change = 0;  // of the data queue, for its histogram over time
   uint32_t to_node = 0;
-  uint32_t peak_bytes = 0;        // most of occupancy() in the current interval of the series
+  uint32_t peak_bytes = 0;  // most of occupancy() in the current interval of the series
   // Event lines for a full packet and for a header: it arrives, and the port is free again. kNoLine: see LinkTiming.
   uint8_t arrive_full = EventQueue::kNoLine;
   uint8_t arrive_header = EventQueue::kNoLine;
   uint8_t free_full = EventQueue::kNoLine;
   uint8_t free_header = EventQueue::kNoLine;
-  bool waiting = false;           // packets wait, and an event at busy_until is scheduled
-  bool disturbed = false;         // faults may befall what crosses the link
+  bool waiting = false;    // packets wait, and an event at busy_until is scheduled
+  bool disturbed = false;  // faults may befall what crosses the link
   uint16_t unused = 0;
 
   uint32_t occupancy() const { return data_bytes + sending_data; }

@@ -9,8 +9,7 @@
 
 namespace paceline::sim {
 
-SimLane::SimLane(Fabric& fabric, uint32_t nic)
-    : fabric_(fabric), nic_(nic), address_(AddressOf(nic)), arrived_(16) {
+SimLane::SimLane(Fabric& fabric, uint32_t nic) : fabric_(fabric), nic_(nic), address_(AddressOf(nic)), arrived_(16) {
   const FabricConfig& config = fabric.config();
   name_ = absl::StrCat("sim:host", nic / config.topology.nics_per_host, " nic", nic % config.topology.nics_per_host);
   capabilities_.max_packet_bytes = config.mtu_bytes + config.max_header_bytes;
@@ -20,8 +19,7 @@ SimLane::SimLane(Fabric& fabric, uint32_t nic)
   capabilities_.entropies = config.entropies;
   capabilities_.header_bytes = config.header_bytes;
   capabilities_.nominal_header = true;
-  capabilities_.link_rate =
-      Rate::BitsPerSecond(static_cast<double>(fabric.topology().links()[nic].bits_per_second));
+  capabilities_.link_rate = Rate::BitsPerSecond(static_cast<double>(fabric.topology().links()[nic].bits_per_second));
   capabilities_.base_rtt = fabric.LongestBaseRtt();
 }
 

@@ -61,12 +61,12 @@ class SimLane : public Lane {
   LaneAddress address_;
   LaneStatus status_;
   LaneCounters counters_;
-  uint32_t waiting_ = 0;         // packets in the send queue beside the one being sent
-  bool full_ = false;            // the queue was filled: tell the host when half of it is free
-  std::vector<Arrival> arrived_;     // a ring, a power of two
+  uint32_t waiting_ = 0;          // packets in the send queue beside the one being sent
+  bool full_ = false;             // the queue was filled: tell the host when half of it is free
+  std::vector<Arrival> arrived_;  // a ring, a power of two
   size_t first_ = 0;
   size_t count_ = 0;
-  std::vector<uint32_t> lent_;   // packets whose bytes the last Receive handed out
+  std::vector<uint32_t> lent_;  // packets whose bytes the last Receive handed out
 };
 
 }  // namespace paceline::sim

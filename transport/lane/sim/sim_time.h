@@ -1,6 +1,6 @@
 // The simulated fabric's clock: signed 64-bit picoseconds since the start of the run (range 106 days), so that a
-// 64-byte packet at 800 Gb/s still has an exact length. The transport's clock counts nanoseconds (transport/base/time.h);
-// what crosses over is rounded up, so that nothing is ever seen before it has happened.
+// 64-byte packet at 800 Gb/s still has an exact length. The transport's clock counts nanoseconds
+// (transport/base/time.h); what crosses over is rounded up, so that nothing is ever seen before it has happened.
 //
 // Thread rule: values.
 #pragma once

@@ -48,10 +48,14 @@ absl::Status MustDivide(std::string part_key, uint32_t part, std::string whole_k
 
 std::string_view TierName(Tier tier) {
   switch (tier) {
-    case Tier::kHost: return "host";
-    case Tier::kTor: return "tor";
-    case Tier::kAgg: return "agg";
-    case Tier::kCore: return "core";
+    case Tier::kHost:
+      return "host";
+    case Tier::kTor:
+      return "tor";
+    case Tier::kAgg:
+      return "agg";
+    case Tier::kCore:
+      return "core";
   }
   return "";
 }
@@ -70,8 +74,8 @@ absl::Status Topology::Build() {
     return absl::UnimplementedError("fabric.nics_per_host must be 1: several NICs a host are planned, not built yet");
   }
   if (!(config_.link_gbps >= 0.001) || config_.link_gbps > 10000) {
-    return absl::InvalidArgumentError(absl::StrCat("fabric.link_gbps = ", config_.link_gbps,
-                                                   " must be 0.001 to 10000"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric.link_gbps = ", config_.link_gbps, " must be 0.001 to 10000"));
   }
   if (config_.link_delay_ns < 0 || config_.switch_delay_ns < 0 || config_.nic_delay_ns < 0) {
     return absl::InvalidArgumentError("fabric.link_delay_ns, switch_delay_ns and nic_delay_ns must not be negative");
@@ -79,10 +83,14 @@ absl::Status Topology::Build() {
   nics_ = config_.hosts * config_.nics_per_host;
   links_.resize(nics_);
   switch (config_.kind) {
-    case TopologyKind::kSingleSwitch: BuildSingleSwitch(); return absl::OkStatus();
-    case TopologyKind::kDumbbell: return BuildDumbbell();
+    case TopologyKind::kSingleSwitch:
+      BuildSingleSwitch();
+      return absl::OkStatus();
+    case TopologyKind::kDumbbell:
+      return BuildDumbbell();
     case TopologyKind::kLeafSpine:
-    case TopologyKind::kFatTree: return BuildTree();
+    case TopologyKind::kFatTree:
+      return BuildTree();
   }
   return absl::InternalError("unknown topology");
 }
@@ -122,8 +130,8 @@ absl::Status Topology::BuildTree() {
     return absl::InvalidArgumentError(absl::StrCat("fabric.tiers = ", tiers, " must be 2 or 3"));
   }
   const uint32_t radix = config_.tor_radix;
-  absl::Status status = MustDivide("tor_radix", radix, tiers == 3 ? "pod_size" : "hosts",
-                                   tiers == 3 ? config_.pod_size : config_.hosts);
+  absl::Status status =
+      MustDivide("tor_radix", radix, tiers == 3 ? "pod_size" : "hosts", tiers == 3 ? config_.pod_size : config_.hosts);
   if (status.ok() && tiers == 3) status = MustDivide("pod_size", config_.pod_size, "hosts", config_.hosts);
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<double>> ratios = RatiosPerTier(config_.oversubscription, tiers - 1);
@@ -154,8 +162,8 @@ absl::Status Topology::BuildTree() {
   for (uint32_t pod = 0; pod < pods; ++pod) {
     const uint32_t first = pod * tors_per_pod * radix;
     for (uint32_t a = 0; a < *tor_ups; ++a) {
-      agg_nodes.push_back(AddSwitch(second, pod * *tor_ups + a, pod, first, first + tors_per_pod * radix, tors_per_pod,
-                                    agg_ups));
+      agg_nodes.push_back(
+          AddSwitch(second, pod * *tor_ups + a, pod, first, first + tors_per_pod * radix, tors_per_pod, agg_ups));
       for (uint32_t t = 0; t < tors_per_pod; ++t) {
         const uint32_t tor = tor_nodes[pod * tors_per_pod + t];
         Join(tor, switch_of_node(tor).first_up_port + a, agg_nodes.back(),
@@ -187,8 +195,7 @@ uint32_t Topology::AddSwitch(Tier tier, uint32_t index, uint32_t pod, uint32_t f
   s.nics_per_down_port = (end_nic - first_nic) / down_ports;
   if (s.nics_per_down_port > 1) {
     // Exact for offsets and divisors below 2^16.
-    s.down_reciprocal =
-        static_cast<uint32_t>(((uint64_t{1} << 32) + s.nics_per_down_port - 1) / s.nics_per_down_port);
+    s.down_reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + s.nics_per_down_port - 1) / s.nics_per_down_port);
   }
   s.first_down_port = static_cast<uint32_t>(links_.size());
   s.down_ports = down_ports;

@@ -8,8 +8,8 @@
 //                  aggregation switch, and aggregation switch j of every pod to the same group j of core switches
 //
 // `oversubscription` is downlinks to uplinks of a tier of switches: one number is that of the topmost tier that has
-// uplinks (1 below it); a list has one number per tier of switches below the top, from the ToR upwards. In a dumbbell it
-// is the hosts of one side to the link between (by default that link is as fast as a host's).
+// uplinks (1 below it); a list has one number per tier of switches below the top, from the ToR upwards. In a dumbbell
+// it is the hosts of one side to the link between (by default that link is as fast as a host's).
 //
 // NICs are numbered host * nics_per_host + nic; NIC n's uplink is port n, switches' ports follow, downlinks first.
 // Thread rule: built once, then read from anywhere.
@@ -34,14 +34,14 @@ struct TopologyConfig {
   TopologyKind kind = TopologyKind::kSingleSwitch;
   uint32_t hosts = 16;
   uint32_t nics_per_host = 1;
-  uint32_t tiers = 3;                        // fat_tree
-  uint32_t pod_size = 16;                    // hosts; fat_tree with 3 tiers
-  uint32_t tor_radix = 4;                    // hosts per ToR; fat_tree and leaf_spine
-  std::vector<double> oversubscription;      // see above; empty: none
+  uint32_t tiers = 3;                    // fat_tree
+  uint32_t pod_size = 16;                // hosts; fat_tree with 3 tiers
+  uint32_t tor_radix = 4;                // hosts per ToR; fat_tree and leaf_spine
+  std::vector<double> oversubscription;  // see above; empty: none
   double link_gbps = 100;
   int64_t link_delay_ns = 1000;
-  int64_t switch_delay_ns = 0;               // from full reception to the output queue
-  int64_t nic_delay_ns = 0;                  // in each direction
+  int64_t switch_delay_ns = 0;  // from full reception to the output queue
+  int64_t nic_delay_ns = 0;     // in each direction
 };
 
 struct LinkInfo {
@@ -49,24 +49,24 @@ struct LinkInfo {
   uint32_t to = 0;
   Tier from_tier = Tier::kHost;
   Tier to_tier = Tier::kHost;
-  uint32_t reverse = 0;               // the port of the opposite direction
+  uint32_t reverse = 0;  // the port of the opposite direction
   uint64_t bits_per_second = 0;
-  Picos delay = 0;                    // after the last bit left, until the next node may queue the packet
+  Picos delay = 0;  // after the last bit left, until the next node may queue the packet
 };
 
 struct SwitchInfo {
   Tier tier = Tier::kTor;
-  uint32_t index = 0;                 // within its tier
-  uint32_t pod = 0;                   // ToR and aggregation switches of a fat tree with 3 tiers
-  uint32_t first_nic = 0;             // NICs below: [first_nic, end_nic)
+  uint32_t index = 0;      // within its tier
+  uint32_t pod = 0;        // ToR and aggregation switches of a fat tree with 3 tiers
+  uint32_t first_nic = 0;  // NICs below: [first_nic, end_nic)
   uint32_t end_nic = 0;
   uint32_t nics_per_down_port = 1;
-  uint32_t down_reciprocal = 0;       // ceil(2^32 / nics_per_down_port); 0 when that is 1
+  uint32_t down_reciprocal = 0;  // ceil(2^32 / nics_per_down_port); 0 when that is 1
   uint32_t first_down_port = 0;
   uint32_t down_ports = 0;
   uint32_t first_up_port = 0;
   uint32_t up_ports = 0;
-  uint32_t hash_shift = 0;            // which 16 bits of Packet::route_hash choose the uplink here
+  uint32_t hash_shift = 0;  // which 16 bits of Packet::route_hash choose the uplink here
 };
 
 class Topology {

@@ -360,11 +360,13 @@ TEST_F(TitaReceiverTest, DelayStandsInForMarksWhereThereAreNone) {
     Run(Duration::Nanos(1331));
     tx_[0] += kSegment;
     const int64_t queue = i < 10 ? 0 : 14'000;
-    receiver_->OnArrival(0, {.now = now_,
-                             .bytes = kSegment,
-                             .packets = 1,
-                             .tx_total = tx_[0],
-                             .relative_delay_nanos = -1'000'000'000 + queue});
+    receiver_->OnArrival(
+        0, {.now = now_,
+            .bytes = kSegment,
+            .packets = 1,
+            .tx_total = tx_[0],
+            // The clocks differ so that a 32-bit difference wraps in between.
+            .relative_delay_nanos = static_cast<int32_t>(0x7fffffff - 1000 + static_cast<uint32_t>(queue))});
   }
   EXPECT_LT(rate_[0], 0.3 * 12.5e9);
 }

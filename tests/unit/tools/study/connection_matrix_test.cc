@@ -17,7 +17,8 @@ std::string ErrorOf(const std::string& text) {
 
 TEST(ConnectionMatrixTest, PlainFlows) {
   const auto matrix = ParseConnectionMatrix(
-      "Nodes 16\nConnections 2\n\n# a comment\n0->5 id 1 start 0 size 2000000\n15->3 id 2 start 1500000 size 1\n", "x.cm");
+      "Nodes 16\nConnections 2\n\n# a comment\n0->5 id 1 start 0 size 2000000\n15->3 id 2 start 1500000 size 1\n",
+      "x.cm");
   ASSERT_TRUE(matrix.ok()) << matrix.status();
   EXPECT_EQ(matrix->nodes, 16u);
   ASSERT_EQ(matrix->workload.flows.size(), 2u);
@@ -36,7 +37,8 @@ TEST(ConnectionMatrixTest, TriggersOfAllKinds) {
       "2->3 id 3 trigger 1 size 100 send_done_trigger 2\n"
       "3->4 id 4 trigger 2 size 100 send_done_trigger 9\n"
       "4->5 id 5 trigger 9 size 100\n"
-      "trigger id 1 oneshot\ntrigger id 2 barrier count 2\ntrigger id 9 multishot\n", "x.cm");
+      "trigger id 1 oneshot\ntrigger id 2 barrier count 2\ntrigger id 9 multishot\n",
+      "x.cm");
   ASSERT_TRUE(matrix.ok()) << matrix.status();
   const Workload& w = matrix->workload;
   ASSERT_EQ(w.triggers.size(), 3u);
@@ -82,7 +84,8 @@ TEST(ConnectionMatrixTest, RefusesTheMalformedWithItsLine) {
 }
 
 TEST(ConnectionMatrixTest, RefusesTriggersThatMakeNoSense) {
-  const std::string head = "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1 send_done_trigger 5\n1->2 id 2 trigger 5 size 1\n";
+  const std::string head =
+      "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1 send_done_trigger 5\n1->2 id 2 trigger 5 size 1\n";
   EXPECT_EQ(ErrorOf(head + "trigger id 5 oneshot\n"), "parsed");
   EXPECT_THAT(ErrorOf(head), HasSubstr("trigger 5 is not defined"));
   EXPECT_THAT(ErrorOf(head), StartsWith("x.cm:3: "));

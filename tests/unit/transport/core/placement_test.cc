@@ -33,7 +33,7 @@ TEST_P(PlacementTest, LargeWritesArePlacedByTheCard) {
   const RemoteMemory remote = Export(1, memory, kRemoteWrite);
   AwaitOk(0, Write(0, NewFilled(1'000'000, 1), remote));
   EXPECT_TRUE(memory.Holds(1));
-  EXPECT_GE(WritesPlaced(1), 200u);
+  EXPECT_GE(WritesPlaced(1), 100u);  // what goes before a port has told its key goes in packets
 }
 
 TEST_P(PlacementTest, ReceivesIntoRegisteredMemoryArePlacedByTheCard) {
@@ -46,7 +46,7 @@ TEST_P(PlacementTest, ReceivesIntoRegisteredMemoryArePlacedByTheCard) {
   ASSERT_TRUE(world().RunUntil([&] { return Done(1, 1000) != nullptr; }));
   EXPECT_EQ(Done(1, 1000)->status, OperationStatus::kOk);
   EXPECT_TRUE(in.Holds(1));
-  EXPECT_GE(WritesPlaced(1), 200u);
+  EXPECT_GE(WritesPlaced(1), 100u);  // what goes before a port has told its key goes in packets
 }
 
 TEST_P(PlacementTest, LostWritesAreFoundAndSentAgain) {

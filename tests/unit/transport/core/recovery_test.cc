@@ -201,6 +201,7 @@ TEST_P(RecoveryTest, MarksAreCounted) {
 }
 
 TEST_P(RecoveryTest, SomeBlackPathsCostLittle) {
+  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a dead path of a card ends in a verdict: PlacementTest";
   network().SetHook([](NetworkPacket& packet, Fate& fate) { fate.drop = packet.entropy % 8 == 3; });
   for (int i = 0; i < 5; ++i) Everything();
   const Time start = now();

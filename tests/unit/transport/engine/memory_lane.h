@@ -23,6 +23,7 @@ class MemoryLane final : public Lane {
     address_.size = 1;
     address_.bytes[0] = number;
     capabilities_.max_packet_bytes = 1500;
+    capabilities_.burst_segments = 16;
     capabilities_.link_rate = Rate::Gbps(10);
     capabilities_.base_rtt = Duration::Micros(10);
     if (pipe(pipe_) != 0) pipe_[0] = pipe_[1] = -1;

@@ -129,8 +129,8 @@ TEST(ProgressThread, WorksForTheCallerAndLetsHimIn) {
       listeners += thread.Locked(true, [&] { return a.engine->endpoint().Listen() != 0 ? 1u : 0u; });
     }
     EXPECT_EQ(listeners, 1000u);
+    while (passes.load() == 0) std::this_thread::yield();
   }
-  EXPECT_GT(passes.load(), 0);
 }
 
 TEST(LocalRanks, ComeFromTheEnvironment) {

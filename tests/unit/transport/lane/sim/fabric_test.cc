@@ -76,8 +76,8 @@ TEST(FabricTest, OnePacketTakesTheBaseRtt) {
   WindowHost receiver(*fabric, 127, {0}, 0, 1);
   fabric->Run(Time::Never());
   EXPECT_EQ(receiver.received(), 1u);
-  EXPECT_EQ(receiver.last_received().nanos(), 7997);        // 7996.8, rounded up
-  EXPECT_EQ(sender.last_acknowledged().nanos(), 14028);     // 14027.52, rounded up
+  EXPECT_EQ(receiver.last_received().nanos(), 7997);     // 7996.8, rounded up
+  EXPECT_EQ(sender.last_acknowledged().nanos(), 14028);  // 14027.52, rounded up
   EXPECT_EQ(fabric->LongestBaseRtt().nanos(), 14028);
   EXPECT_EQ(fabric->counters().packet_hops, 12u);
 }
@@ -256,7 +256,8 @@ TEST(FabricTest, DuplicatesArriveTwice) {
 
 TEST(FabricTest, ReorderingLetsOthersOvertake) {
   FabricConfig config = SmallSwitch(2);
-  config.faults = {Fault{.kind = FaultKind::kReorder, .probability = 0.3, .delay = 5'000'000, .target = "host:1/nic:0"}};
+  config.faults = {
+      Fault{.kind = FaultKind::kReorder, .probability = 0.3, .delay = 5'000'000, .target = "host:1/nic:0"}};
   auto fabric = Build(config);
   for (uint16_t i = 1; i <= 5; ++i) {
     const std::vector<uint8_t> header(i);
@@ -292,7 +293,8 @@ TEST(FabricTest, CorruptionTurnsOneBitOrDrops) {
 
 TEST(FabricTest, LinkDownLosesEverythingUntilItIsUpAgain) {
   FabricConfig config = SmallSwitch(2);
-  config.faults = {Fault{.kind = FaultKind::kNicDown, .at = 100'000'000, .until = 200'000'000, .target = "host:0/nic:0"}};
+  config.faults = {
+      Fault{.kind = FaultKind::kNicDown, .at = 100'000'000, .until = 200'000'000, .target = "host:0/nic:0"}};
   auto fabric = Build(config);
   const std::vector<uint8_t> header(10);
   const TxSegment segment = Segment(header, 1);
@@ -330,7 +332,8 @@ TEST(FabricTest, SameSeedSameRun) {
     auto fabric = Build(config);
     std::vector<std::unique_ptr<WindowHost>> hosts;
     for (uint32_t h = 0; h < 32; ++h) {
-      hosts.push_back(std::make_unique<WindowHost>(*fabric, h, std::vector<uint32_t>{(h + 16) % 32, (h + 5) % 32}, 200, 80));
+      hosts.push_back(
+          std::make_unique<WindowHost>(*fabric, h, std::vector<uint32_t>{(h + 16) % 32, (h + 5) % 32}, 200, 80));
     }
     fabric->Run(Time::Never());
     if (i == 0) {

@@ -67,7 +67,8 @@ TEST(FaultTargetTest, RefusesWhatIsNotThere) {
   EXPECT_THAT(Names("tor:1/up:4")[0], HasSubstr("no such port"));
   EXPECT_THAT(Names("core:1/up:0")[0], HasSubstr("no such port"));
   EXPECT_THAT(Names("random:1000:agg-core")[0], HasSubstr("128 links"));
-  for (const char* target : {"", "nonsense", "host:", "tor:1", "switch:tor", "random:x:agg-core", "a/b/c", "tor:1/left:0"}) {
+  for (const char* target :
+       {"", "nonsense", "host:", "tor:1", "switch:tor", "random:x:agg-core", "a/b/c", "tor:1/left:0"}) {
     EXPECT_THAT(Names(target)[0], HasSubstr("refused")) << target;
   }
 }

@@ -1,5 +1,6 @@
-// Test double: a host that sends phantom packets to a list of peers in turn with a fixed number outstanding, and answers
-// each packet that it gets with a control packet. No protocol, no recovery: it shows what the fabric does by itself.
+// Test double: a host that sends phantom packets to a list of peers in turn with a fixed number outstanding, and
+// answers each packet that it gets with a control packet. No protocol, no recovery: it shows what the fabric does by
+// itself.
 #pragma once
 
 #include <array>
@@ -14,8 +15,12 @@ namespace paceline::sim {
 class WindowHost : public HostDriver {
  public:
   WindowHost(Fabric& fabric, uint32_t host, std::vector<uint32_t> peers, uint64_t packets, uint32_t window)
-      : lane_(fabric.lane(host)), peers_(std::move(peers)), left_(packets), window_(window),
-        payload_(fabric.config().mtu_bytes), entropies_(fabric.config().entropies) {
+      : lane_(fabric.lane(host)),
+        peers_(std::move(peers)),
+        left_(packets),
+        window_(window),
+        payload_(fabric.config().mtu_bytes),
+        entropies_(fabric.config().entropies) {
     fabric.SetDriver(host, this);
     fabric.RequestPoll(host, Time());
   }

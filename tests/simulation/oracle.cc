@@ -1,0 +1,358 @@
+#include "tests/simulation/oracle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+
+namespace paceline::simulation {
+namespace {
+
+using support::FillPattern;
+using support::FindDifference;
+
+constexpr uint64_t kReadBytes = 200'000;     // of the memory for reads
+constexpr uint64_t kAddAt = 0, kSwapAt = 8;  // atomics
+constexpr uint64_t kReadAt = 64;
+constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
+constexpr uint64_t kReadPattern = 0xabcdef;
+constexpr uint64_t kSlotGap = 16;            // untouched bytes behind each slot
+constexpr uint64_t kTags = 4;
+
+uint64_t SlotBytes(const Scenario& scenario) { return std::min<uint64_t>(scenario.max_bytes, 100'000) + kSlotGap; }
+
+}  // namespace
+
+Side::Side(const Scenario& scenario, uint32_t number, support::TestHost* host, Findings* findings, Random* random)
+    : scenario_(scenario),
+      number_(number),
+      host_(host),
+      findings_(findings),
+      random_(random),
+      planned_(scenario.operations),
+      memory_(kWriteAt + SlotBytes(scenario) * scenario.operations) {
+  std::memset(memory_.data(), 0, kReadAt);
+  FillPattern(memory_.data() + kReadAt, kReadBytes, kReadPattern + number);
+}
+
+Side::~Side() = default;
+
+void Side::SetConnection(ConnectionId connection) {
+  connection_ = connection;
+  const RegionId region = host_->endpoint().RegisterMemory(
+      memory_.data(), memory_.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic, MemoryKind::kHost, connection);
+  if (region == kUnregistered) findings_->Note("a region could not be registered");
+  region_ = region;
+}
+
+std::string Side::Name(const Posted& posted) const {
+  return "side " + std::to_string(number_) + ", " + std::string(OperationName(posted.operation)) + " " +
+         std::to_string(posted.number) + " of " + std::to_string(posted.buffer == nullptr ? 0 : posted.buffer->size()) +
+         " bytes, tag " + std::to_string(posted.tag);
+}
+
+void Side::Finding(const Posted& posted, const std::string& what) { findings_->Note(Name(posted) + ": " + what); }
+
+Side::Posted Side::NewPosted(Operation operation, size_t bytes) {
+  Posted posted;
+  posted.operation = operation;
+  posted.number = next_number_++;
+  posted.buffer = std::make_unique<support::GuardedBuffer>(bytes);
+  return posted;
+}
+
+// ---- posting ---------------------------------------------------------------------------------------------------------------
+
+bool Side::PostNext() {
+  if (closed_) {
+    planned_ = 0;
+    receives_wanted_.clear();
+    retry_.reset();
+    return false;
+  }
+  if (retry_ == nullptr) {
+    if (!receives_wanted_.empty() && (planned_ == 0 || random_->Chance(0.5))) {
+      std::swap(receives_wanted_[random_->Below(receives_wanted_.size())], receives_wanted_.back());
+      // Mostly long enough; else the message is truncated.
+      const size_t bytes = random_->Chance(0.95) ? scenario_.max_bytes : random_->Below(scenario_.max_bytes + 1);
+      retry_ = std::make_unique<Posted>(NewPosted(Operation::kReceive, bytes));
+      retry_->tag = receives_wanted_.back();
+      receives_wanted_.pop_back();
+    } else if (planned_ > 0) {
+      --planned_;
+      const uint64_t kind = random_->Below(10);
+      const size_t bytes = random_->Chance(0.3) ? random_->Below(std::min(scenario_.max_bytes, 65u)) : random_->Below(scenario_.max_bytes + 1);
+      if (kind < 5) {
+        retry_ = std::make_unique<Posted>(NewPosted(Operation::kSend, bytes));
+        retry_->tag = random_->Below(kTags);
+        peer_->receives_wanted_.push_back(retry_->tag);
+      } else if (kind < 7) {
+        const bool immediate = random_->Chance(0.5);
+        retry_ = std::make_unique<Posted>(NewPosted(immediate ? Operation::kWriteImmediate : Operation::kWrite,
+                                                    std::min<uint64_t>(bytes, SlotBytes(scenario_) - kSlotGap)));
+        retry_->immediate = immediate;
+        retry_->offset = kWriteAt + next_slot_++ * SlotBytes(scenario_);
+      } else if (kind == 7) {
+        retry_ = std::make_unique<Posted>(NewPosted(Operation::kRead, std::min<uint64_t>(bytes, kReadBytes)));
+        retry_->offset = kReadAt + random_->Below(kReadBytes - retry_->buffer->size() + 1);
+      } else if (kind == 8) {
+        retry_ = std::make_unique<Posted>(NewPosted(random_->Chance(0.5) ? Operation::kFetchAdd : Operation::kCompareSwap, 0));
+        retry_->offset = retry_->operation == Operation::kFetchAdd ? kAddAt : kSwapAt;
+        retry_->operand = retry_->number;
+        retry_->compare = random_->Below(retry_->number);
+      } else {
+        retry_ = std::make_unique<Posted>(NewPosted(Operation::kFlush, 0));
+      }
+    } else {
+      return false;
+    }
+  }
+  const PostResult result = Post(*retry_);
+  if (result == PostResult::kTryAgain) return false;
+  if (result == PostResult::kOk) {
+    ++pending_;
+    const uint64_t number = retry_->number;
+    if (!posted_.emplace(number, std::move(*retry_)).second) findings_->Note("oracle: a number was used twice");
+  } else if (!failure_allowed_) {
+    Finding(*retry_, "refused: " + std::string(PostResultName(result)));
+  }
+  retry_.reset();
+  host_->Touch();
+  return true;
+}
+
+PostResult Side::Post(Posted& posted) {
+  Endpoint& endpoint = host_->endpoint();
+  const Time now = host_->now();
+  const uint64_t pattern = posted.number * 1000 + number_;
+  // Every other buffer is registered, so that placing lanes may use it.
+  if (posted.number % 2 == 0 && posted.region == kUnregistered && posted.buffer->size() > 0) {
+    posted.region = endpoint.RegisterMemory(posted.buffer->data(), posted.buffer->size(), kLocalOnly);
+  }
+  const LocalBuffer local = posted.buffer->local(posted.region);
+  PostResult result = PostResult::kInvalidArgument;
+  switch (posted.operation) {
+    case Operation::kSend:
+      posted.buffer->Fill(pattern);
+      result = endpoint.PostSend(connection_,
+                                 {.buffer = local, .tag = posted.tag, .immediate = posted.number, .has_immediate = true, .user_data = posted.number},
+                                 now, &posted.id);
+      break;
+    case Operation::kReceive:
+      result = endpoint.PostReceive(connection_, {.buffer = local, .tag = posted.tag, .user_data = posted.number}, now, &posted.id);
+      break;
+    case Operation::kWrite:
+    case Operation::kWriteImmediate:
+      posted.buffer->Fill(pattern);
+      result = endpoint.PostWrite(connection_,
+                                  {.buffer = local,
+                                   .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
+                                   .remote_offset = posted.offset,
+                                   .immediate = posted.number,
+                                   .has_immediate = posted.immediate,
+                                   .user_data = posted.number},
+                                  now, &posted.id);
+      break;
+    case Operation::kRead:
+      result = endpoint.PostRead(connection_,
+                                 {.buffer = local,
+                                  .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
+                                  .remote_offset = posted.offset,
+                                  .user_data = posted.number},
+                                 now, &posted.id);
+      break;
+    case Operation::kFetchAdd:
+    case Operation::kCompareSwap:
+      result = endpoint.PostAtomic(connection_,
+                                   {.operation = posted.operation,
+                                    .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
+                                    .remote_offset = posted.offset,
+                                    .operand = posted.operand,
+                                    .compare = posted.compare,
+                                    .user_data = posted.number},
+                                   now, &posted.id);
+      break;
+    case Operation::kFlush:
+      result = endpoint.PostFlush(connection_, {.user_data = posted.number}, now, &posted.id);
+      break;
+  }
+  if (result == PostResult::kOk && posted.operation != Operation::kReceive) posted.order = next_order_++;
+  return result;
+}
+
+void Side::CancelSome() {
+  std::vector<Posted*> open;
+  for (auto& [number, posted] : posted_) {
+    if (!posted.done && !posted.cancelled) open.push_back(&posted);
+  }
+  if (open.empty()) return;
+  Posted& chosen = *open[random_->Below(open.size())];
+  if (host_->endpoint().Cancel(connection_, chosen.id, host_->now())) {
+    chosen.cancelled = true;
+    if (chosen.operation == Operation::kReceive) receives_wanted_.push_back(chosen.tag);  // its message needs another
+  }
+  host_->Touch();
+}
+
+bool Side::CancelLeftovers() {
+  bool any = false;
+  for (auto& [number, posted] : posted_) {
+    if (posted.done || posted.cancelled || posted.operation != Operation::kReceive) continue;
+    if (!host_->endpoint().Cancel(connection_, posted.id, host_->now())) continue;
+    posted.cancelled = any = true;
+  }
+  host_->Touch();
+  return any;
+}
+
+size_t Side::pending_without_receives() const {
+  return static_cast<size_t>(std::count_if(posted_.begin(), posted_.end(), [](const auto& entry) {
+    return !entry.second.done && entry.second.operation != Operation::kReceive;
+  }));
+}
+
+// ---- completions -------------------------------------------------------------------------------------------------------------
+
+void Side::OnClosed(CloseReason reason) {
+  closed_ = true;
+  if (!failure_allowed_) {
+    findings_->Note("side " + std::to_string(number_) + ": the connection ended: " + std::string(CloseReasonName(reason)));
+  }
+}
+
+void Side::OnCompletion(const Completion& completion) {
+  if (completion.user_data == 0) {  // the peer's write with immediate
+    ++told_;
+    const auto write = peer_->posted_.find(completion.immediate);
+    if (completion.operation != Operation::kWriteImmediate || write == peer_->posted_.end()) {
+      findings_->Note("side " + std::to_string(number_) + ": told of a write that nobody posted");
+      return;
+    }
+    const Posted& posted = write->second;
+    const uint64_t bytes = posted.buffer->size();
+    if (completion.bytes != bytes) peer_->Finding(posted, "told at the target with another length");
+    if (!received_.emplace(posted.number, true).second) peer_->Finding(posted, "told twice at the target");
+    if (FindDifference(memory_.data() + posted.offset, bytes, posted.number * 1000 + peer_->number_) != bytes) {
+      peer_->Finding(posted, "told at the target before it was in place");
+    }
+    return;
+  }
+  const auto found = posted_.find(completion.user_data);
+  if (found == posted_.end()) {
+    findings_->Note("side " + std::to_string(number_) + ": a completion of nothing that was posted");
+    return;
+  }
+  Posted& posted = found->second;
+  if (posted.done) {
+    Finding(posted, "completed twice");
+    return;
+  }
+  posted.done = true;
+  --pending_;
+  if (completion.operation != posted.operation) Finding(posted, "completed as another operation");
+  if (posted.cancelled && completion.status == OperationStatus::kOk) Finding(posted, "done although its cancel said yes");
+  const bool ok = completion.status == OperationStatus::kOk;
+  if (ok || completion.status == OperationStatus::kTruncated) {
+    CheckOk(posted, completion);
+  } else if (!failure_allowed_ && !posted.cancelled) {
+    Finding(posted, "ended with " + std::string(OperationStatusName(completion.status)));
+  }
+  if (!posted.buffer->GuardsIntact()) Finding(posted, "written outside of its buffer");
+  posted.buffer->Poison();  // it is the user's again: nobody may read or write it any more
+}
+
+void Side::CheckOk(Posted& posted, const Completion& completion) {
+  const uint64_t bytes = posted.buffer->size();
+  switch (posted.operation) {
+    case Operation::kReceive:
+      CheckReceive(posted, completion);
+      break;
+    case Operation::kSend:
+      payload_bytes_ += bytes;
+      break;
+    case Operation::kWrite:
+    case Operation::kWriteImmediate:
+      payload_bytes_ += bytes;
+      if (FindDifference(peer_->memory_.data() + posted.offset, bytes, posted.number * 1000 + number_) != bytes) {
+        Finding(posted, "complete, but not in place at the target");
+      }
+      break;
+    case Operation::kRead:
+      payload_bytes_ += bytes;
+      if (FindDifference(posted.buffer->data(), bytes, kReadPattern + peer_->number_, posted.offset - kReadAt) != bytes) {
+        Finding(posted, "wrong contents");
+      }
+      break;
+    case Operation::kFetchAdd:
+    case Operation::kCompareSwap:
+      posted.immediate = completion.result == posted.compare;  // of a swap: it was carried out
+      break;
+    case Operation::kFlush:
+      for (const auto& [number, other] : posted_) {
+        if (!other.done && other.operation != Operation::kReceive && other.order < posted.order) {
+          Finding(posted, "complete before " + Name(other));
+        }
+      }
+      break;
+  }
+}
+
+void Side::CheckReceive(Posted& posted, const Completion& completion) {
+  const auto send = peer_->posted_.find(completion.immediate);
+  if (!completion.has_immediate || send == peer_->posted_.end() || send->second.operation != Operation::kSend) {
+    Finding(posted, "received a message that nobody sent");
+    return;
+  }
+  const Posted& message = send->second;
+  const uint64_t bytes = message.buffer->size();
+  if (!received_.emplace(message.number, true).second) Finding(posted, "received a second time: " + peer_->Name(message));
+  if (message.tag != completion.tag || message.tag != posted.tag) Finding(posted, "met another tag: " + peer_->Name(message));
+  if (completion.bytes != bytes) Finding(posted, "another length than " + peer_->Name(message));
+  const bool truncated = bytes > posted.buffer->size();
+  if (truncated != (completion.status == OperationStatus::kTruncated)) Finding(posted, "wrong verdict on truncation");
+  const uint64_t kept = std::min<uint64_t>(bytes, posted.buffer->size());
+  if (!posted.buffer->HoldsFirst(kept, message.number * 1000 + peer_->number_)) Finding(posted, "wrong contents");
+  if (!posted.buffer->Untouched(kept)) Finding(posted, "written behind the end of the message");
+  matches_.push_back({posted.number, message.number});
+}
+
+// ---- at the end ----------------------------------------------------------------------------------------------------------------
+
+void Side::CheckAtEnd() {
+  for (const auto& [number, posted] : posted_) {
+    if (!posted.done) Finding(posted, "never completed");
+    if (posted.done && !posted.buffer->Untouched()) Finding(posted, "written after its completion");
+    if (!posted.buffer->GuardsIntact()) Finding(posted, "written outside of its buffer");
+  }
+  if (!memory_.GuardsIntact()) findings_->Note("side " + std::to_string(number_) + ": written outside of the region");
+  if (FindDifference(memory_.data() + kReadAt, kReadBytes, kReadPattern + number_) != kReadBytes) {
+    findings_->Note("side " + std::to_string(number_) + ": memory that is only read was written");
+  }
+  // Same tag: receives in posting order meet sends in posting order.
+  std::sort(matches_.begin(), matches_.end());
+  std::map<uint64_t, uint64_t> last;
+  for (const auto& [receive, message] : matches_) {
+    const Posted& posted = posted_.at(receive);
+    uint64_t& before = last[posted.tag];
+    if (message < before) Finding(posted, "overtaken by a later receive of its tag");
+    before = message;
+  }
+  // Atomics of the peer on our words.
+  uint64_t add = 0, swap = 0, sum = 0;
+  std::memcpy(&add, memory_.data() + kAddAt, 8);
+  std::memcpy(&swap, memory_.data() + kSwapAt, 8);
+  bool all_known = true, last_swap_known = swap == 0;
+  for (const auto& [number, posted] : peer_->posted_) {
+    if (posted.operation == Operation::kFetchAdd) sum += posted.operand;
+    if (posted.operation == Operation::kCompareSwap) last_swap_known |= posted.operand == swap;
+    all_known &= !posted.cancelled;
+  }
+  if (!failure_allowed_ && !peer_->failure_allowed_ && all_known && add != sum) {
+    findings_->Note("side " + std::to_string(number_) + ": fetch-adds came to " + std::to_string(add) + ", not " +
+                    std::to_string(sum));
+  }
+  if (add > sum) findings_->Note("side " + std::to_string(number_) + ": a fetch-add was carried out twice");
+  if (!last_swap_known) findings_->Note("side " + std::to_string(number_) + ": a value that nobody swapped in");
+}
+
+}  // namespace paceline::simulation

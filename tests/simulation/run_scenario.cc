@@ -1,0 +1,306 @@
+#include "tests/simulation/run_scenario.h"
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "tests/simulation/oracle.h"
+#include "tests/simulation/universe.h"
+
+namespace paceline::simulation {
+namespace {
+
+// Everything ends within this time after the last post, once the network is well.
+constexpr Duration kPatience = Duration::Seconds(60);
+constexpr Duration kPause = Duration::Seconds(4);
+constexpr size_t kIdleBytes = 4096;  // per connection, with up to three ports
+
+class Run {
+ public:
+  Run(const Scenario& scenario, bool verbose)
+      : scenario_(scenario), verbose_(verbose), random_(scenario.seed * 77 + 5) {}
+
+  RunResult Go() {
+    RunResult result;
+    auto universe = Universe::Create(scenario_, &random_);
+    if (!universe.ok()) {
+      result.findings.push_back("cannot be built: " + std::string(universe.status().message()));
+      return result;
+    }
+    universe_ = *std::move(universe);
+    if (Connect()) {
+      Work();
+      End();
+      Check();
+    }
+    for (std::string& violation : universe_->Violations()) findings_.Note(std::move(violation));
+    result.findings = findings_.all;
+    result.virtual_seconds = static_cast<double>(universe_->now().nanos()) / 1e9;
+    Summarise(&result);
+    sides_.clear();
+    return result;
+  }
+
+ private:
+  void Say(const std::string& what) {
+    if (verbose_) std::printf("%12.6f  %s\n", static_cast<double>(universe_->now().nanos()) / 1e9, what.c_str());
+  }
+  void RunFor(Duration time) { RunUntil([] { return false; }, time); }
+  // In steps, so that faults come and go in time.
+  bool RunUntil(const std::function<bool()>& done, Duration limit) {
+    const Time deadline = universe_->now() + limit;
+    while (true) {
+      universe_->ApplyFaults();
+      const bool faulty = universe_->now() < Time() + Duration::Millis(scenario_.fault_ms);
+      const Time step = faulty ? std::min(deadline, universe_->now() + Duration::Micros(100)) : deadline;
+      if (universe_->network().Run(step, done)) return true;
+      if (universe_->now() >= deadline) return false;
+    }
+  }
+
+  bool Connect() {
+    for (uint32_t i = 0; i < universe_->hosts(); ++i) {
+      universe_->host(i).on_completion = [this, i](const Completion& completion) {
+        const auto side = by_connection_.find({i, completion.connection});
+        if (side == by_connection_.end()) return findings_.Note("a completion of an unknown connection");
+        side->second->OnCompletion(completion);
+      };
+      universe_->host(i).on_event = [this, i](const ConnectionEvent& event) { OnEvent(i, event); };
+    }
+    for (uint32_t c = 0; c < scenario_.connections; ++c) {
+      const auto a = static_cast<uint32_t>(random_.Below(scenario_.hosts));
+      const auto b = static_cast<uint32_t>((a + 1 + random_.Below(scenario_.hosts - 1)) % scenario_.hosts);
+      std::pair<ConnectionId, ConnectionId> ids = scenario_.handshake ? Handshake(a, b) : Establish(a, b);
+      if (ids.first == kNoConnection || ids.second == kNoConnection) {
+        // Half of all packets may be lost for longer than the time-out; without faults it must work.
+        if (scenario_.fault_ms < 1000 && scenario_.loss < 0.3) findings_.Note("no connection");
+        return false;
+      }
+      AddSide(a, ids.first);
+      AddSide(b, ids.second);
+      sides_[2 * c]->SetPeer(sides_[2 * c + 1].get());
+      sides_[2 * c + 1]->SetPeer(sides_[2 * c].get());
+    }
+    return true;
+  }
+
+  void AddSide(uint32_t host, ConnectionId id) {
+    sides_.push_back(std::make_unique<Side>(scenario_, static_cast<uint32_t>(sides_.size()), &universe_->host(host),
+                                            &findings_, &random_));
+    sides_.back()->SetConnection(id);
+    by_connection_[{host, id}] = sides_.back().get();
+  }
+
+  std::pair<ConnectionId, ConnectionId> Establish(uint32_t a, uint32_t b) {
+    const ConnectionId ours = universe_->host(a).endpoint().ReserveConnection();
+    const ConnectionId theirs = universe_->host(b).endpoint().ReserveConnection();
+    const auto peer = [&](uint32_t host, ConnectionId id) {
+      EstablishedPeer established{.peer_connection = id};
+      for (size_t port = 0; port < universe_->ports(); ++port) established.addresses.push_back(universe_->address(host, port));
+      return established;
+    };
+    universe_->host(a).endpoint().Establish(ours, peer(b, theirs), universe_->now());
+    universe_->host(b).endpoint().Establish(theirs, peer(a, ours), universe_->now());
+    return {ours, theirs};
+  }
+
+  std::pair<ConnectionId, ConnectionId> Handshake(uint32_t a, uint32_t b) {
+    Endpoint& server = universe_->host(b).endpoint();
+    const uint32_t listener = server.Listen();
+    const ConnectionId ours = universe_->host(a).endpoint().Connect(server.listen_address(listener), universe_->now());
+    universe_->host(a).Touch();
+    const auto up = [&](uint32_t host, ConnectionId id) { return established_.contains({host, id}); };
+    std::pair<ConnectionId, ConnectionId> ids{ours, kNoConnection};
+    RunUntil(
+        [&] {
+          for (const auto& [host, id] : established_) {
+            if (host == b && !by_connection_.contains({b, id}) && !(a == b && id == ours)) ids.second = id;
+          }
+          return up(a, ours) && ids.second != kNoConnection;
+        },
+        Duration::Seconds(20));
+    server.CloseListener(listener);
+    if (!up(a, ours)) ids.first = kNoConnection;
+    return ids;
+  }
+
+  void OnEvent(uint32_t host, const ConnectionEvent& event) {
+    if (event.kind == ConnectionEventKind::kEstablished) established_.insert({host, event.connection});
+    if (event.kind != ConnectionEventKind::kClosed) return;
+    Say("host " + std::to_string(host) + ": connection closed, " + std::string(CloseReasonName(event.reason)));
+    const auto side = by_connection_.find({host, event.connection});
+    if (side != by_connection_.end()) side->second->OnClosed(event.reason);
+  }
+
+  bool AllPosted() const {
+    for (const auto& side : sides_) {
+      if (!side->host()->frozen() && !side->all_posted()) return false;
+    }
+    return true;
+  }
+  size_t Pending() const {
+    size_t sum = 0;
+    for (const auto& side : sides_) {
+      if (!side->host()->frozen()) sum += side->pending();
+    }
+    return sum;
+  }
+
+  // Posts everything, in random order and with pauses.
+  void Work() {
+    const Time give_up = universe_->now() + Duration::Seconds(120);
+    const uint64_t half = scenario_.connections * scenario_.operations;  // when the sudden endings strike
+    uint64_t steps = 0;
+    while (!AllPosted() && universe_->now() < give_up) {
+      Side& side = *sides_[random_.Below(sides_.size())];
+      if (side.host()->frozen()) continue;
+      const bool posted = side.PostNext();
+      if (random_.Chance(scenario_.cancel)) side.CancelSome();
+      const uint64_t pause = random_.Below(10);
+      if (!posted || pause == 0) RunFor(Duration::Micros(static_cast<int64_t>(random_.Below(posted ? 100 : 400))));
+      if (++steps == half) Strike();
+    }
+    if (!AllPosted()) findings_.Note("operations could not be posted: told to try again for too long");
+  }
+
+  void Strike() {
+    Side& side = *sides_[random_.Below(sides_.size())];
+    Side& peer = *sides_[side_index(side) ^ 1];
+    switch (scenario_.ending) {
+      case Ending::kQuiet:
+      case Ending::kClose:
+        break;
+      case Ending::kAbort:
+        Say("abort");
+        side.AllowFailure();
+        peer.AllowFailure();
+        side.host()->endpoint().Abort(side.connection(), universe_->now());
+        side.host()->Touch();
+        break;
+      case Ending::kCrash:
+        Say("crash");
+        for (auto& other : sides_) {
+          if (other->host() == side.host() || sides_[side_index(*other) ^ 1]->host() == side.host()) other->AllowFailure();
+        }
+        side.host()->Freeze();
+        break;
+      case Ending::kPause:
+        Say("pause");
+        side.host()->Freeze();
+        RunFor(kPause);
+        side.host()->Thaw();
+        side.host()->Touch();
+        break;
+    }
+  }
+  size_t side_index(const Side& side) const {
+    for (size_t i = 0; i < sides_.size(); ++i) {
+      if (sides_[i].get() == &side) return i;
+    }
+    return 0;
+  }
+
+  void End() {
+    if (scenario_.ending == Ending::kClose) {
+      Say("close");
+      for (auto& side : sides_) side->AllowFailure();
+      for (size_t i = 0; i < sides_.size(); i += 2) {
+        sides_[i]->host()->endpoint().Close(sides_[i]->connection(), universe_->now());
+        sides_[i]->host()->Touch();
+      }
+    }
+    const bool may_hang = scenario_.cancel > 0 || scenario_.ending == Ending::kCrash;
+    if (may_hang) {
+      // Sends first: then what is left are receives of messages that are not coming.
+      RunUntil(
+          [this] {
+            size_t sum = 0;
+            for (const auto& side : sides_) {
+              if (!side->host()->frozen()) sum += side->pending_without_receives();
+            }
+            return sum == 0;
+          },
+          kPatience);
+      for (auto& side : sides_) {
+        if (!side->host()->frozen()) side->CancelLeftovers();
+      }
+    }
+    if (!RunUntil([this] { return Pending() == 0; }, kPatience)) {
+      findings_.Note(std::to_string(Pending()) + " operations hang");
+    }
+    Say("all complete");
+  }
+
+  void Check() {
+    RunFor(Duration::Seconds(3));
+    for (auto& side : sides_) {
+      if (!side->host()->frozen()) side->CheckAtEnd();
+    }
+    if (!findings_.all.empty()) return;
+    for (size_t i = 0; i < universe_->hosts(); ++i) CheckHost(i);
+    for (const auto& side : sides_) {
+      const size_t bytes = side->host()->endpoint().MemoryOf(side->connection());
+      if (scenario_.ending != Ending::kCrash && bytes > kIdleBytes) {
+        findings_.Note("an idle connection holds " + std::to_string(bytes) + " bytes");
+      }
+    }
+  }
+
+  void CheckHost(size_t i) {
+    support::TestHost& host = universe_->host(i);
+    if (host.frozen()) return;
+    const std::string name = "host " + std::to_string(i) + ": ";
+    const EndpointCounters& counters = host.endpoint().counters();
+    if (scenario_.ending != Ending::kCrash && host.control().outstanding_credit_bytes() != 0) {
+      findings_.Note(name + std::to_string(host.control().outstanding_credit_bytes()) + " bytes of credit leaked");
+    }
+    uint64_t told = 0;
+    for (const auto& side : sides_) {
+      if (side->host() == &host) told += side->writes_with_immediate_told();
+    }
+    if (counters.operations_completed + counters.operations_failed != counters.operations_posted + told) {
+      findings_.Note(name + "operations posted and completed do not add up");
+    }
+    const bool clean = scenario_.corrupt == 0;
+    if (clean && counters.rx_bad_checksum + counters.rx_malformed > 0) {
+      findings_.Note(name + "found " + std::to_string(counters.rx_bad_checksum) + " bad checksums and " +
+                     std::to_string(counters.rx_malformed) + " malformed packets in a network that breaks none");
+    }
+    if (counters.tx_data_bytes < counters.retransmitted_bytes) findings_.Note(name + "more sent again than sent");
+  }
+
+  void Summarise(RunResult* result) {
+    uint64_t print = 0;
+    for (size_t i = 0; i < universe_->hosts(); ++i) {
+      const EndpointCounters& counters = universe_->host(i).endpoint().counters();
+      result->operations += counters.operations_posted;
+#define PACELINE_MIX(name, unit, meaning) print = (print ^ counters.name) * 0x9e3779b97f4a7c15;
+      PACELINE_ENDPOINT_COUNTERS(PACELINE_MIX)
+#undef PACELINE_MIX
+      if (verbose_) {
+#define PACELINE_PRINT(name, unit, meaning) \
+  if (counters.name > 0) std::printf("host %zu  %-24s %llu\n", i, #name, static_cast<unsigned long long>(counters.name));
+        PACELINE_ENDPOINT_COUNTERS(PACELINE_PRINT)
+#undef PACELINE_PRINT
+      }
+    }
+    result->fingerprint = print ^ static_cast<uint64_t>(universe_->now().nanos());
+  }
+
+  const Scenario scenario_;
+  const bool verbose_;
+  Random random_;
+  Findings findings_;
+  std::unique_ptr<Universe> universe_;
+  std::vector<std::unique_ptr<Side>> sides_;  // two by two
+  std::map<std::pair<uint32_t, ConnectionId>, Side*> by_connection_;
+  std::set<std::pair<uint32_t, ConnectionId>> established_;
+};
+
+}  // namespace
+
+RunResult RunScenario(const Scenario& scenario, bool verbose) { return Run(scenario, verbose).Go(); }
+
+}  // namespace paceline::simulation

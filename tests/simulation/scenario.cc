@@ -1,0 +1,150 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "cc/registry.h"
+#include "transport/base/random.h"
+
+namespace paceline::simulation {
+namespace {
+
+constexpr std::array<const char*, 3> kCarriers = {"packets", "hca", "fabric"};
+constexpr std::array<const char*, 5> kEndings = {"quiet", "close", "abort", "crash", "pause"};
+
+template <typename Enum, size_t N>
+bool ParseName(const std::array<const char*, N>& names, const std::string& text, Enum* value) {
+  for (size_t i = 0; i < N; ++i) {
+    if (text == names[i]) {
+      *value = static_cast<Enum>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Set(Scenario& s, const std::string& key, const std::string& text) {
+  const auto number = [&](uint32_t* field) { return absl::SimpleAtoi(text, field); };
+  const auto real = [&](double* field) { return absl::SimpleAtod(text, field); };
+  if (key == "carrier") return ParseName(kCarriers, text, &s.carrier);
+  if (key == "ending") return ParseName(kEndings, text, &s.ending);
+  if (key == "controller") return s.controller = text, !text.empty();
+  if (key == "path_policy") return s.path_policy = text, !text.empty();
+  if (key == "handshake") return s.handshake = text == "1", text == "0" || text == "1";
+  if (key == "hosts") return number(&s.hosts);
+  if (key == "ports") return number(&s.ports);
+  if (key == "connections") return number(&s.connections);
+  if (key == "operations") return number(&s.operations);
+  if (key == "max_bytes") return number(&s.max_bytes);
+  if (key == "eager_bytes") return number(&s.eager_bytes);
+  if (key == "unexpected_bytes") return number(&s.unexpected_bytes);
+  if (key == "entropies") return number(&s.entropies);
+  if (key == "lane_room") return number(&s.lane_room);
+  if (key == "cancel") return real(&s.cancel);
+  if (key == "loss") return real(&s.loss);
+  if (key == "duplicate") return real(&s.duplicate);
+  if (key == "reorder") return real(&s.reorder);
+  if (key == "corrupt") return real(&s.corrupt);
+  if (key == "trim") return real(&s.trim);
+  if (key == "mark") return real(&s.mark);
+  if (key == "skew_us") return number(&s.skew_us);
+  if (key == "flaps") return number(&s.flaps);
+  if (key == "black_paths") return number(&s.black_paths);
+  if (key == "fault_ms") return number(&s.fault_ms);
+  if (key == "topology") return number(&s.topology);
+  if (key == "queue_kb") return number(&s.queue_kb);
+  return false;
+}
+
+}  // namespace
+
+Scenario ScenarioOf(uint64_t seed) {
+  Random random(seed * 2 + 1);
+  const auto pick = [&random](auto... choices) {
+    const std::array all = {choices...};
+    return all[random.Below(all.size())];
+  };
+  const auto sometimes = [&random](double chance, double most) {
+    return random.Chance(chance) ? std::round(random.Unit() * most * 1000) / 1000 : 0.0;
+  };
+  Scenario s;
+  s.seed = seed;
+  s.carrier = pick(Carrier::kPackets, Carrier::kPackets, Carrier::kHca, Carrier::kFabric, Carrier::kFabric);
+  s.ending = random.Chance(0.6) ? Ending::kQuiet : pick(Ending::kClose, Ending::kAbort, Ending::kCrash, Ending::kPause);
+  std::vector<std::string> controllers = {"test_window", "test_credit", "tita", "tita"};
+  for (const AlgorithmInfo& algorithm : CongestionControlAlgorithms()) controllers.push_back(algorithm.name);
+  s.controller = controllers[random.Below(controllers.size())];
+  s.path_policy = pick("reps", "round_robin", "random", "ecmp");
+  s.hosts = pick(2u, 2u, 3u, 4u, 6u);
+  s.ports = pick(1u, 1u, 2u, 3u);
+  if (s.carrier == Carrier::kFabric) s.ports = 1;  // the fabric has one NIC a host
+  s.connections = 1 + static_cast<uint32_t>(random.Below(s.hosts + 2));
+  s.handshake = random.Chance(0.5);
+  s.operations = pick(10u, 40u, 120u);
+  s.max_bytes = pick(100u, 5000u, 60'000u, 400'000u);
+  // A run stays within some megabytes.
+  s.operations = std::clamp(8'000'000u / (s.max_bytes * s.connections), 4u, s.operations);
+  s.eager_bytes = pick(0u, 4096u, 16'384u, 65'536u);
+  s.unexpected_bytes = pick(32'768u, 1u << 20, 64u << 20);
+  s.entropies = pick(1u, 4u, 16u, 64u);
+  s.lane_room = pick(1u, 4u, 64u);
+  s.cancel = sometimes(0.3, 0.3);
+  s.loss = sometimes(0.5, 0.2);
+  s.duplicate = sometimes(0.3, 0.1);
+  s.reorder = sometimes(0.4, 0.2);
+  s.corrupt = sometimes(0.3, 0.05);
+  s.trim = sometimes(0.3, 0.2);
+  s.mark = sometimes(0.4, 0.5);
+  s.skew_us = random.Chance(0.4) ? static_cast<uint32_t>(random.Below(100)) : 0;
+  s.flaps = random.Chance(0.3) ? 1 + static_cast<uint32_t>(random.Below(4)) : 0;
+  s.black_paths = random.Chance(0.2) ? 1 + static_cast<uint32_t>(random.Below(3)) : 0;
+  s.fault_ms = pick(1u, 10u, 60u);
+  s.topology = static_cast<uint32_t>(random.Below(4));
+  s.queue_kb = pick(20u, 60u, 175u);
+  return s;
+}
+
+absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
+  std::istringstream words(line);
+  Scenario scenario;
+  bool first = true;
+  for (std::string word; words >> word; first = false) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (first) {
+      uint64_t seed = 0;
+      if (key != "seed" || !absl::SimpleAtoi(value, &seed)) {
+        return absl::InvalidArgumentError(absl::StrCat("a scenario starts with seed=NUMBER, not '", word, "'"));
+      }
+      scenario = ScenarioOf(seed);
+    } else if (!Set(scenario, key, value)) {
+      return absl::InvalidArgumentError(absl::StrCat("'", word, "' is no setting of a scenario"));
+    }
+  }
+  if (first) return absl::InvalidArgumentError("an empty scenario");
+  if (scenario.hosts < 2 || scenario.ports < 1 || scenario.ports > 8 || scenario.lane_room < 1) {
+    return absl::InvalidArgumentError("a scenario needs 2 hosts, 1 to 8 ports and room in its lanes");
+  }
+  return scenario;
+}
+
+std::string Describe(const Scenario& s) {
+  return absl::StrCat(
+      absl::StrCat("seed=", s.seed, " carrier=", kCarriers[static_cast<size_t>(s.carrier)],
+                   " ending=", kEndings[static_cast<size_t>(s.ending)], " controller=", s.controller,
+                   " path_policy=", s.path_policy, " hosts=", s.hosts, " ports=", s.ports),
+      absl::StrCat(" connections=", s.connections, " handshake=", s.handshake ? 1 : 0, " operations=", s.operations,
+                   " max_bytes=", s.max_bytes, " eager_bytes=", s.eager_bytes, " unexpected_bytes=", s.unexpected_bytes,
+                   " entropies=", s.entropies, " lane_room=", s.lane_room, " cancel=", s.cancel),
+      absl::StrCat(" loss=", s.loss, " duplicate=", s.duplicate, " reorder=", s.reorder, " corrupt=", s.corrupt,
+                   " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps,
+                   " black_paths=", s.black_paths),
+      absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
+}
+
+}  // namespace paceline::simulation

@@ -1,0 +1,190 @@
+#include "tests/simulation/universe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cc/registry.h"
+#include "tests/support/fake_hca_lane.h"
+#include "tests/support/sim_network.h"
+#include "tests/support/test_congestion_control.h"
+#include "transport/lane/sim/sim_lane.h"
+
+namespace paceline::simulation {
+
+using support::Fate;
+using support::NetworkPacket;
+
+absl::StatusOr<std::unique_ptr<Universe>> Universe::Create(const Scenario& scenario, Random* random) {
+  std::unique_ptr<Universe> universe(new Universe());
+  universe->ports_ = scenario.ports;
+  if (scenario.carrier == Carrier::kFabric) {
+    if (const absl::Status status = universe->BuildFabric(scenario, random); !status.ok()) return status;
+  } else {
+    universe->BuildScripted(scenario, random);
+  }
+  if (const absl::Status status = universe->BuildHosts(scenario); !status.ok()) return status;
+  return universe;
+}
+
+void Universe::BuildScripted(const Scenario& scenario, Random* random) {
+  support::ScriptedNetwork::Options options;
+  options.path_skew = Duration::Micros(scenario.skew_us);
+  options.latency = Duration::Micros(1 + static_cast<int64_t>(random->Below(10)));
+  options.poll_interval = Duration::Nanos(static_cast<int64_t>(random->Below(2000)));
+  auto network = std::make_unique<support::ScriptedNetwork>(options);
+  scripted_ = network.get();
+  network_ = std::move(network);
+  const bool hca = scenario.carrier == Carrier::kHca;
+  for (uint32_t i = 0; i < scenario.hosts * scenario.ports; ++i) {
+    LaneCapabilities capabilities = hca ? support::HcaLaneCapabilities() : support::PacketLaneCapabilities();
+    capabilities.entropies = scenario.entropies;
+    capabilities.keeps_path_order = hca || scenario.reorder == 0;
+    if (hca) {
+      scripted_lanes_.push_back(std::make_unique<support::FakeHcaLane>(scripted_, capabilities));
+    } else {
+      scripted_lanes_.push_back(std::make_unique<support::ScriptedLane>(scripted_, capabilities));
+    }
+    scripted_lanes_.back()->set_room(scenario.lane_room);
+    lanes_.push_back(scripted_lanes_.back().get());
+  }
+  const Time well = Time() + Duration::Millis(scenario.fault_ms);
+  for (uint32_t i = 0; i < scenario.flaps; ++i) {
+    const Time down = Time() + Duration::Micros(static_cast<int64_t>(random->Below(scenario.fault_ms * 1000)));
+    const Time up = std::min(well, down + Duration::Micros(static_cast<int64_t>(random->Below(5000))));
+    flaps_.push_back({static_cast<uint32_t>(random->Below(lanes_.size())), down, up});
+  }
+  scripted_->SetHook([scenario, hca, well, dice = Random(random->Next()), network = scripted_](NetworkPacket& packet,
+                                                                                           Fate& fate) mutable {
+    if (network->now() >= well) return;
+    if (dice.Chance(scenario.loss) || packet.entropy < scenario.black_paths) fate.drop = true;
+    if (packet.ecn_capable && dice.Chance(scenario.mark)) packet.congestion_experienced = true;
+    if (hca) return;  // what follows a card does not let through, or shows as a loss
+    if (dice.Chance(scenario.duplicate)) {
+      fate.copies = 2;
+      fate.copy_spacing = Duration::Micros(static_cast<int64_t>(dice.Below(3000)));
+    }
+    if (dice.Chance(scenario.reorder)) {
+      fate.overtake = true;
+      fate.extra_delay = Duration::Micros(static_cast<int64_t>(dice.Below(200)));
+    }
+    if (!packet.control && packet.payload_bytes > 0 && dice.Chance(scenario.trim)) packet.Trim();
+    if (dice.Chance(scenario.corrupt) && !packet.bytes.empty()) {
+      packet.bytes[dice.Below(packet.bytes.size())] ^= static_cast<uint8_t>(1u << dice.Below(8));
+    }
+  });
+}
+
+absl::Status Universe::BuildFabric(const Scenario& scenario, Random* random) {
+  sim::FabricConfig config;
+  config.seed = random->Next();
+  config.topology.hosts = scenario.hosts;
+  config.topology.nics_per_host = scenario.ports;
+  switch (scenario.topology) {
+    case 1:
+      config.topology.kind = sim::TopologyKind::kDumbbell;
+      config.topology.hosts += config.topology.hosts % 2;
+      break;
+    case 2:
+      config.topology.kind = sim::TopologyKind::kLeafSpine;
+      config.topology.hosts = 8;
+      config.topology.tor_radix = 2;
+      break;
+    case 3:
+      config.topology.kind = sim::TopologyKind::kFatTree;
+      config.topology.hosts = 16;
+      config.topology.pod_size = 4;
+      config.topology.tor_radix = 2;
+      break;
+    default:
+      break;
+  }
+  config.queue_bytes = scenario.queue_kb * 1024;
+  config.ecn_min_bytes = scenario.mark > 0 ? config.queue_bytes / 5 : 0;
+  config.ecn_max_bytes = scenario.mark > 0 ? config.queue_bytes * 4 / 5 : 0;
+  config.trimming = scenario.trim > 0;
+  config.entropies = scenario.entropies;
+  config.deliver_corrupted = true;
+  const sim::Picos until = sim::ToPicos(Time() + Duration::Millis(scenario.fault_ms));
+  const auto fault = [&](sim::FaultKind kind, double probability) {
+    if (probability == 0) return;
+    sim::Fault one;
+    one.kind = kind;
+    one.until = until;
+    one.probability = probability;
+    one.delay = sim::ToPicos(Time() + Duration::Micros(50));
+    one.target = "hosts";
+    config.faults.push_back(one);
+  };
+  fault(sim::FaultKind::kLoss, scenario.loss / 2);  // two links of hosts on each path
+  fault(sim::FaultKind::kDuplicate, scenario.duplicate / 2);
+  fault(sim::FaultKind::kReorder, scenario.reorder / 2);
+  fault(sim::FaultKind::kCorrupt, scenario.corrupt / 2);
+  for (uint32_t i = 0; i < scenario.flaps; ++i) {
+    sim::Fault one;
+    one.kind = random->Chance(0.5) ? sim::FaultKind::kNicDown : sim::FaultKind::kLinkSlow;
+    one.fraction = 0.1;
+    one.at = static_cast<sim::Picos>(random->Below(static_cast<uint64_t>(until)));
+    one.until = std::min(until, one.at + sim::ToPicos(Time() + Duration::Millis(5)));
+    one.target = absl::StrCat("host:", random->Below(scenario.hosts), "/nic:", random->Below(scenario.ports));
+    if (one.until > one.at) config.faults.push_back(one);
+  }
+  auto fabric = sim::Fabric::Create(config);
+  if (!fabric.ok()) return fabric.status();
+  auto network = std::make_unique<support::SimNetwork>(*std::move(fabric));
+  for (uint32_t host = 0; host < scenario.hosts; ++host) {
+    for (uint32_t port = 0; port < scenario.ports; ++port) lanes_.push_back(&network->fabric().lane(host, port));
+  }
+  network_ = std::move(network);
+  return absl::OkStatus();
+}
+
+absl::Status Universe::BuildHosts(const Scenario& scenario) {
+  for (uint32_t i = 0; i < scenario.hosts; ++i) {
+    EndpointOptions options;
+    options.seed = scenario.seed * 100 + i;
+    options.cookie_secret.fill(static_cast<uint8_t>(i + 1));
+    options.congestion_control = scenario.controller;
+    options.path_policy = scenario.path_policy;
+    options.entropies = scenario.entropies;
+    options.eager_bytes = scenario.eager_bytes;
+    options.unexpected_bytes = scenario.unexpected_bytes;
+    options.max_operations = 64;
+    std::unique_ptr<CongestionControl> control;
+    if (scenario.controller == "test_window") {
+      control = support::NewTestCongestionControl(support::TestControl::kWindow, 128 * 1024);
+    } else if (scenario.controller == "test_credit") {
+      control = support::NewTestCongestionControl(support::TestControl::kCredit, 128 * 1024);
+    } else {
+      auto created = CreateCongestionControl(scenario.controller, {}, options.seed);
+      if (!created.ok()) return created.status();
+      control = *std::move(created);
+    }
+    const auto first = lanes_.begin() + static_cast<std::ptrdiff_t>(i * ports_);
+    hosts_.push_back(std::make_unique<support::TestHost>(options, std::move(control),
+                                                         std::vector<Lane*>(first, first + static_cast<std::ptrdiff_t>(ports_)),
+                                                         network_.get()));
+  }
+  return absl::OkStatus();
+}
+
+void Universe::ApplyFaults() {
+  if (scripted_ == nullptr) return;
+  for (uint32_t port = 0; port < lanes_.size(); ++port) {
+    const bool down = std::any_of(flaps_.begin(), flaps_.end(), [&](const Flap& flap) {
+      return flap.port == port && flap.down <= now() && now() < flap.up;
+    });
+    scripted_->SetPortUp(port, !down);
+  }
+}
+
+std::vector<std::string> Universe::Violations() const {
+  std::vector<std::string> all;
+  if (scripted_ != nullptr) all = scripted_->violations();
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    for (const std::string& what : hosts_[i]->Violations()) all.push_back("host " + std::to_string(i) + ": " + what);
+  }
+  return all;
+}
+
+}  // namespace paceline::simulation
