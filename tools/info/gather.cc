@@ -52,8 +52,10 @@ nlohmann::json GatherInterfaces() {
   for (const UdpInterface& interface : *interfaces) {
     nlohmann::json addresses = nlohmann::json::array();
     for (const SocketAddress& address : interface.addresses) addresses.push_back(AddressText(address));
-    nlohmann::json one = {{"name", interface.name}, {"mtu", interface.mtu},
-                          {"usable", interface.up && !interface.addresses.empty()}, {"addresses", addresses},
+    nlohmann::json one = {{"name", interface.name},
+                          {"mtu", interface.mtu},
+                          {"usable", interface.up && !interface.addresses.empty()},
+                          {"addresses", addresses},
                           {"virtual", interface.is_virtual}};
     if (!interface.speed.is_zero()) one["gbps"] = interface.speed.gbps();
     if (!interface.up) {
@@ -125,8 +127,9 @@ nlohmann::json GatherPlugins() {
                                Plugin{"nccl", "libnccl-net-paceline.so", "network plugin of NCCL"},
                                Plugin{"libfabric", "libpaceline-fi.so", "provider of libfabric"}}) {
     nlohmann::json one = {{"name", plugin.name}, {"file", plugin.file}, {"summary", plugin.summary}, {"usable", false}};
-    for (const std::string& path : {folder + "/../lib/" + plugin.file, folder + "/../lib/x86_64-linux-gnu/" + plugin.file,
-                                    folder + "/../lib/aarch64-linux-gnu/" + plugin.file}) {
+    for (const std::string& path :
+         {folder + "/../lib/" + plugin.file, folder + "/../lib/x86_64-linux-gnu/" + plugin.file,
+          folder + "/../lib/aarch64-linux-gnu/" + plugin.file}) {
       std::error_code error;
       if (!std::filesystem::exists(path, error)) continue;
       one["usable"] = true;
@@ -146,7 +149,9 @@ nlohmann::json GatherAlgorithms() {
   for (const AlgorithmInfo& algorithm : CongestionControlAlgorithms()) {
     nlohmann::json parameters = nlohmann::json::array();
     for (const ParameterSpec& spec : algorithm.parameters) {
-      nlohmann::json one = {{"name", spec.name}, {"default", ValueJson(spec.default_value)}, {"unit", spec.unit},
+      nlohmann::json one = {{"name", spec.name},
+                            {"default", ValueJson(spec.default_value)},
+                            {"unit", spec.unit},
                             {"meaning", spec.meaning}};
       if (std::holds_alternative<double>(spec.default_value)) {
         one["min"] = spec.min;
@@ -155,7 +160,8 @@ nlohmann::json GatherAlgorithms() {
       if (!spec.choices.empty()) one["choices"] = spec.choices;
       parameters.push_back(one);
     }
-    list.push_back({{"name", algorithm.name}, {"usable", true}, {"summary", algorithm.summary}, {"parameters", parameters}});
+    list.push_back(
+        {{"name", algorithm.name}, {"usable", true}, {"summary", algorithm.summary}, {"parameters", parameters}});
   }
   return list;
 }

@@ -17,9 +17,13 @@ constexpr Duration kPatience = Duration::Millis(100);
 class Ring {
  public:
   Ring(Session& session, uint64_t size)
-      : session_(session), ranks_(session.world()), elements_(std::max<uint64_t>(size / 4, 1)),
-        next_((session.rank() + 1) % ranks_), previous_((session.rank() + ranks_ - 1) % ranks_),
-        data_(elements_ * 4), incoming_(2 * PartBytes()) {}
+      : session_(session),
+        ranks_(session.world()),
+        elements_(std::max<uint64_t>(size / 4, 1)),
+        next_((session.rank() + 1) % ranks_),
+        previous_((session.rank() + ranks_ - 1) % ranks_),
+        data_(elements_ * 4),
+        incoming_(2 * PartBytes()) {}
 
   absl::Status Prepare() {
     const auto data = session_.Register(data_);
@@ -54,7 +58,7 @@ class Ring {
   const uint32_t next_, previous_;
   Block data_, incoming_;
   api::RegionId data_region_ = 0, incoming_region_ = 0;
-  uint64_t tag_ = 0;             // of step 0 of the operation under way
+  uint64_t tag_ = 0;  // of step 0 of the operation under way
   uint64_t received_ = 0, sent_ = 0;
   uint64_t receives_posted_ = 0;
   uint64_t steps_planned_ = 0;

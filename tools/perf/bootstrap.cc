@@ -19,7 +19,9 @@
 namespace paceline::tools {
 namespace {
 
-absl::Status Errno(const std::string& what) { return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno))); }
+absl::Status Errno(const std::string& what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
 
 struct AddressList {
   addrinfo* first = nullptr;
@@ -32,7 +34,8 @@ absl::Status Resolve(const std::string& host, uint16_t port, bool passive, Addre
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = passive ? AI_PASSIVE : 0;
-  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &out.first);
+  const int error =
+      getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &out.first);
   if (error == 0) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("host \"", host, "\": ", gai_strerror(error)));
 }
@@ -160,7 +163,8 @@ std::optional<uint32_t> EnvironmentNumber(const char* name) {
 // A name that all ranks of one job on this machine share and no other job has.
 std::string JobName() {
   std::string name = absl::StrCat("paceline-perf-", getuid());
-  for (const char* variable : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
+  for (const char* variable :
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
     if (const char* text = std::getenv(variable)) absl::StrAppend(&name, "-", text);
   }
   return name;
@@ -242,10 +246,11 @@ std::optional<LauncherRank> FindLauncherRank() {
   struct Names {
     const char *launcher, *rank, *world, *local;
   };
-  for (const Names& names : {Names{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                             Names{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
-                             Names{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-                             Names{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}}) {
+  for (const Names& names :
+       {Names{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+        Names{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+        Names{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+        Names{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}}) {
     const auto rank = EnvironmentNumber(names.rank);
     const auto world = EnvironmentNumber(names.world);
     if (!rank || !world || *world < 2 || *rank >= *world) continue;
@@ -270,7 +275,8 @@ absl::StatusOr<Team> LauncherTeam(const LauncherRank& launched) {
                                     : Spoke(ConnectLocal(JobName(), kPatience), launched.rank, launched.world);
   } else {
     return absl::InvalidArgumentError(
-        "the ranks are on several machines and cannot find each other: set MASTER_ADDR to the address of rank 0's machine "
+        "the ranks are on several machines and cannot find each other: set MASTER_ADDR to the address of rank 0's "
+        "machine "
         "and MASTER_PORT to a free port there");
   }
   if (!rendezvous.ok()) return rendezvous.status();

@@ -37,7 +37,7 @@ class Children {
 
 struct Team {
   std::unique_ptr<Rendezvous> rendezvous;
-  Children children;     // rank 0 of a forked team
+  Children children;  // rank 0 of a forked team
   uint32_t local_ranks = 1;
 };
 
@@ -60,8 +60,8 @@ struct LauncherRank {
 // Nothing when this process was not started by a launcher with more than one rank.
 std::optional<LauncherRank> FindLauncherRank();
 
-// Meets the other ranks: at MASTER_ADDR and MASTER_PORT where they are set, else, when all ranks are on this machine, by
-// a local socket named after the job.
+// Meets the other ranks: at MASTER_ADDR and MASTER_PORT where they are set, else, when all ranks are on this machine,
+// by a local socket named after the job.
 absl::StatusOr<Team> LauncherTeam(const LauncherRank& launched);
 
 }  // namespace paceline::tools

@@ -1,5 +1,5 @@
-// How many rounds a measurement of many ranks takes: as given, or as many as are expected to fill the time, which rank 0
-// reckons from the warm-up and tells the others.
+// How many rounds a measurement of many ranks takes: as given, or as many as are expected to fill the time, which rank
+// 0 reckons from the warm-up and tells the others.
 //
 // Thread rule: one thread.
 #pragma once
@@ -26,7 +26,8 @@ inline absl::StatusOr<uint64_t> AgreeOnIterations(Session& session, const TestSp
   const auto all = session.rendezvous().AllGather(std::to_string(own));
   if (!all.ok()) return all.status();
   uint64_t agreed = 0;
-  if (!absl::SimpleAtoi((*all)[0], &agreed) || agreed == 0) return absl::InternalError("rank 0 gave no number of rounds");
+  if (!absl::SimpleAtoi((*all)[0], &agreed) || agreed == 0)
+    return absl::InternalError("rank 0 gave no number of rounds");
   return agreed;
 }
 

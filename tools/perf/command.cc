@@ -47,8 +47,8 @@ absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments) {
   const auto launched = FindLauncherRank();
   if (launched) {
     if (arguments.ranks != 0 && arguments.ranks != launched->world) {
-      return absl::InvalidArgumentError(absl::StrCat("--ranks ", arguments.ranks, ", but ", launched->launcher, " started ",
-                                                     launched->world, " ranks"));
+      return absl::InvalidArgumentError(absl::StrCat("--ranks ", arguments.ranks, ", but ", launched->launcher,
+                                                     " started ", launched->world, " ranks"));
     }
     return LauncherTeam(*launched);
   }
@@ -95,7 +95,8 @@ absl::Status Measure(Session& session, const TestSpec& spec, const PerfArguments
   std::vector<SizeReport> done;
   bool verified = true;
   for (const uint64_t size : spec.sizes) {
-    if (reports) Progress(absl::StrCat("measuring ", spec.kind == "pair" ? spec.op : spec.kind, " of ", size, " bytes"));
+    if (reports)
+      Progress(absl::StrCat("measuring ", spec.kind == "pair" ? spec.op : spec.kind, " of ", size, " bytes"));
     auto own = RunSize(session, spec, size);
     if (!own.ok()) return own.status();
     const auto texts = session.rendezvous().AllGather(own->ToJson().dump());

@@ -7,8 +7,8 @@
 
 namespace paceline::tools {
 
-// Adds the subcommand. When it was chosen, the parse leaves its exit status (0 done and verified, 1 failed, 2 wrong use)
-// in *exit_status.
+// Adds the subcommand. When it was chosen, the parse leaves its exit status (0 done and verified, 1 failed, 2 wrong
+// use) in *exit_status.
 CLI::App* AddPerfCommand(CLI::App& app, int* exit_status);
 
 }  // namespace paceline::tools

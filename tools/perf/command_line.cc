@@ -26,7 +26,8 @@ void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
                    "processes on this machine (default 2; under mpirun, srun or torchrun: what they say)");
     app.add_option("--seed", arguments.seed, "of the permutation (default 1)");
   }
-  app.add_option("--size", arguments.size, "bytes of a message: 64, 64K, 1M (default 64K); allreduce: of each rank's vector");
+  app.add_option("--size", arguments.size,
+                 "bytes of a message: 64, 64K, 1M (default 64K); allreduce: of each rank's vector");
   app.add_option("--sizes", arguments.sizes, "a sweep FROM:TO, doubling");
   app.add_option("--iterations", arguments.iterations, "messages or operations in the timed part");
   app.add_option("--seconds", arguments.seconds, "length of the timed part instead (default 2; 0.5 each in a sweep)");
@@ -75,10 +76,10 @@ void DeclarePerfOptions(CLI::App& app, PerfArguments& arguments) {
   DeclareCommon(*local, arguments, true);
   DeclareNetwork(*local, arguments);
 
-  for (const auto& [name, text] : {std::pair{"alltoall", "every rank sends to every other"},
-                                   std::pair{"incast", "every rank sends to rank 0"},
-                                   std::pair{"allreduce", "sum over all ranks, as a ring"},
-                                   std::pair{"permutation", "every rank sends to one other"}}) {
+  for (const auto& [name, text] :
+       {std::pair{"alltoall", "every rank sends to every other"}, std::pair{"incast", "every rank sends to rank 0"},
+        std::pair{"allreduce", "sum over all ranks, as a ring"},
+        std::pair{"permutation", "every rank sends to one other"}}) {
     CLI::App* command = mode(name, text);
     DeclareCommon(*command, arguments, false);
     DeclareNetwork(*command, arguments);
@@ -111,7 +112,7 @@ absl::StatusOr<TestSpec> ToTestSpec(const PerfArguments& arguments) {
     return absl::InvalidArgumentError("--seconds may be more than 0, at most 86400");
   }
   spec.iterations = arguments.iterations;
-  spec.seconds = arguments.seconds > 0          ? arguments.seconds
+  spec.seconds = arguments.seconds > 0     ? arguments.seconds
                  : arguments.sizes.empty() ? kDefaultSeconds
                                            : kDefaultSweepSeconds;
   spec.warmup = arguments.warmup;

@@ -14,9 +14,9 @@
 namespace paceline::tools {
 namespace {
 
-constexpr uint64_t kSendMark = uint64_t{1} << 63;   // user_data of sends; receives have it clear
-constexpr uint32_t kDefaultWindow = 2;              // all-to-all; see docs/tuning.md
-constexpr uint32_t kDefaultStreamWindow = 8;        // incast, permutation
+constexpr uint64_t kSendMark = uint64_t{1} << 63;  // user_data of sends; receives have it clear
+constexpr uint32_t kDefaultWindow = 2;             // all-to-all; see docs/tuning.md
+constexpr uint32_t kDefaultStreamWindow = 8;       // incast, permutation
 constexpr Duration kPatience = Duration::Millis(100);
 
 // One run of a number of rounds; in each round this rank sends one message to each of its targets.
@@ -24,8 +24,13 @@ class Exchange {
  public:
   Exchange(Session& session, const std::vector<std::vector<uint32_t>>& targets, uint64_t size, uint32_t window,
            bool rounds_apart)
-      : session_(session), targets_(targets[session.rank()]), size_(size), stride_((size + 63) / 64 * 64),
-        window_(window), rounds_apart_(rounds_apart), depth_(rounds_apart ? 2 : std::max(2u, window)) {
+      : session_(session),
+        targets_(targets[session.rank()]),
+        size_(size),
+        stride_((size + 63) / 64 * 64),
+        window_(window),
+        rounds_apart_(rounds_apart),
+        depth_(rounds_apart ? 2 : std::max(2u, window)) {
     for (uint32_t rank = 0; rank < targets.size(); ++rank) {
       if (std::count(targets[rank].begin(), targets[rank].end(), session.rank()) > 0) sources_.push_back(rank);
     }
@@ -71,13 +76,13 @@ class Exchange {
   uint64_t run_ = 0;  // the tag of all messages of one run
   uint64_t rounds_ = 0;
   bool verify_ = false;
-  uint64_t round_ = 0;             // rounds_apart: the one under way
+  uint64_t round_ = 0;  // rounds_apart: the one under way
   uint64_t sends_posted_ = 0, sends_done_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
-  std::vector<uint64_t> posted_;   // receives, by source
+  std::vector<uint64_t> posted_;          // receives, by source
   std::vector<uint64_t> received_index_;  // by receive slot: which message of its source it takes
-  std::vector<uint64_t> arrived_;  // by source
+  std::vector<uint64_t> arrived_;         // by source
 };
 
 absl::Status Exchange::PostReceive(uint64_t slot) {
@@ -112,7 +117,8 @@ absl::Status Exchange::StartSends(Time now) {
 absl::Status Exchange::Handle(const api::Completion& done, Time now, RankResult& result) {
   if (done.status != api::OperationStatus::kOk) {
     return absl::UnavailableError(absl::StrCat(OperationName(done.operation), " with rank ",
-                                               session_.RankOf(done.connection), ": ", OperationStatusName(done.status)));
+                                               session_.RankOf(done.connection), ": ",
+                                               OperationStatusName(done.status)));
   }
   if ((done.user_data & kSendMark) != 0) {
     const auto slot = static_cast<uint32_t>(done.user_data & 0xffffffff);

@@ -2,8 +2,8 @@
 // permutation (each to one other, drawn from the seed).
 //
 // An all-to-all is a collective operation: a rank begins the next one when its sends and receives of the last are done,
-// and `operation` holds the time of each. Incast and permutation are streams: a rank keeps its window full. Receives are
-// posted ahead in both. `latency` is per message, from the post to the sender's completion.
+// and `operation` holds the time of each. Incast and permutation are streams: a rank keeps its window full. Receives
+// are posted ahead in both. `latency` is per message, from the post to the sender's completion.
 //
 // Thread rule: one thread.
 #pragma once

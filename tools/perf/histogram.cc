@@ -51,9 +51,10 @@ double Histogram::Quantile(double fraction) const {
 
 nlohmann::json Histogram::Summary(double scale) const {
   const auto rounded = [scale](double nanos) { return std::round(nanos * scale * 1000) / 1000; };
-  return {{"p50", rounded(Quantile(0.5))},   {"p90", rounded(Quantile(0.9))}, {"p99", rounded(Quantile(0.99))},
-          {"p999", rounded(Quantile(0.999))}, {"max", rounded(max())},         {"mean", rounded(mean())},
-          {"min", rounded(min())},            {"samples", count_}};
+  return {{"p50", rounded(Quantile(0.5))},  {"p90", rounded(Quantile(0.9))},
+          {"p99", rounded(Quantile(0.99))}, {"p999", rounded(Quantile(0.999))},
+          {"max", rounded(max())},          {"mean", rounded(mean())},
+          {"min", rounded(min())},          {"samples", count_}};
 }
 
 std::string Histogram::Table(double scale) const {

@@ -25,7 +25,8 @@ class Histogram {
   // The smallest value that at least `fraction` of the samples do not exceed, to within the error.
   double Quantile(double fraction) const;
 
-  // {"p50":..,"p90":..,"p99":..,"p999":..,"max":..,"mean":..,"min":..,"samples":n}; times `scale` (0.001: microseconds).
+  // {"p50":..,"p90":..,"p99":..,"p999":..,"max":..,"mean":..,"min":..,"samples":n}; times `scale` (0.001:
+  // microseconds).
   nlohmann::json Summary(double scale) const;
   // One line per used bucket: upper bound in microseconds, samples, share of samples up to here.
   std::string Table(double scale) const;

@@ -12,8 +12,8 @@
 namespace paceline::tools {
 namespace {
 
-constexpr uint64_t kVerifyBytes = 64ull << 20;   // checked at most
-constexpr double kLatencyShare = 0.25;           // of `seconds`, for the latency part beside the throughput part
+constexpr uint64_t kVerifyBytes = 64ull << 20;  // checked at most
+constexpr double kLatencyShare = 0.25;          // of `seconds`, for the latency part beside the throughput part
 constexpr uint64_t kWarmup = 100;
 
 absl::StatusOr<PairMemory> MakeMemory(Session& session, uint32_t window, uint64_t size) {
@@ -37,7 +37,8 @@ absl::StatusOr<PairMemory> MakeMemory(Session& session, uint32_t window, uint64_
   const uint32_t peer = 1 - session.rank();
   memory.peer_tx = (*all_tx)[peer];
   memory.peer_rx = (*all_rx)[peer];
-  if (memory.peer_tx.key == 0 || memory.peer_rx.key == 0) return absl::UnavailableError("the peer has not enough memory");
+  if (memory.peer_tx.key == 0 || memory.peer_rx.key == 0)
+    return absl::UnavailableError("the peer has not enough memory");
   return memory;
 }
 
@@ -52,7 +53,9 @@ void PrintInterval(double seconds, uint64_t messages, uint64_t bytes, double& la
 
 }  // namespace
 
-uint32_t DefaultPairWindow(uint64_t size) { return static_cast<uint32_t>(std::clamp<uint64_t>((8u << 20) / size, 4, 64)); }
+uint32_t DefaultPairWindow(uint64_t size) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>((8u << 20) / size, 4, 64));
+}
 
 absl::StatusOr<RankResult> RunPairTest(Session& session, const TestSpec& spec, uint64_t size) {
   const auto op = ParsePairOp(spec.op);

@@ -1,5 +1,5 @@
-// The bytes that verification sends: a function of a stream number and the offset, so that a message in the wrong buffer,
-// a part at the wrong place or an old copy does not pass for the right one.
+// The bytes that verification sends: a function of a stream number and the offset, so that a message in the wrong
+// buffer, a part at the wrong place or an old copy does not pass for the right one.
 //
 // Thread rule: pure functions.
 #pragma once

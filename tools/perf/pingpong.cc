@@ -13,13 +13,16 @@ constexpr uint64_t kEndTag = uint64_t{1} << 63;
 constexpr uint64_t kStride = 512;  // bytes between the marks that a write's target looks at
 constexpr uint64_t kEndSend = uint64_t{1} << 40;
 constexpr uint64_t kEndReceive = uint64_t{1} << 41;
-constexpr uint64_t kLooks = 100;   // passes without anything before that
+constexpr uint64_t kLooks = 100;  // passes without anything before that
 constexpr Duration kPatience = Duration::Millis(100);
 
 class PingPong {
  public:
   PingPong(Session& session, PairMemory& memory, const PingPongPlan& plan)
-      : session_(session), memory_(memory), plan_(plan), peer_(session.connection(plan.peer)),
+      : session_(session),
+        memory_(memory),
+        plan_(plan),
+        peer_(session.connection(plan.peer)),
         slots_(std::min<uint64_t>(memory.window, 8)) {}
 
   absl::StatusOr<PingPongResult> Run() {
@@ -38,12 +41,12 @@ class PingPong {
   absl::Status Initiate();
   absl::Status Answer();
   absl::Status Finish();
-  absl::Status Drain();                 // takes completions, waiting a moment when there are none
+  absl::Status Drain();  // takes completions, waiting a moment when there are none
   absl::Status PostReceive();
-  absl::Status Post(uint64_t number);   // operation or answer number 1, 2, ...
+  absl::Status Post(uint64_t number);  // operation or answer number 1, 2, ...
   void Mark(uint8_t* data, uint64_t number) const;
   bool Marked(const uint8_t* data, uint64_t number) const;
-  bool Arrived(uint64_t number);        // the peer's operation (or answer) with this number
+  bool Arrived(uint64_t number);  // the peer's operation (or answer) with this number
 
   Session& session_;
   PairMemory& memory_;
@@ -51,10 +54,10 @@ class PingPong {
   api::Connection& peer_;
   const uint64_t slots_;
   PingPongResult result_;
-  uint64_t posted_ = 0;      // operations of ours
+  uint64_t posted_ = 0;  // operations of ours
   uint64_t completed_ = 0;
   uint64_t idle_passes_ = 0;
-  uint64_t arrived_ = 0;     // receives, or writes with immediate
+  uint64_t arrived_ = 0;  // receives, or writes with immediate
   uint64_t receives_ = 0;
   uint64_t outstanding_receives_ = 0;
   std::array<api::OperationId, 8> receive_ids_{};
@@ -115,14 +118,25 @@ absl::Status PingPong::Post(uint64_t number) {
   while (true) {
     api::PostResult posted = api::PostResult::kInvalidArgument;
     switch (plan_.op) {
-      case PairOp::kSend: posted = peer_.Send(tx, plan_.phase, 0); break;
-      case PairOp::kWrite: posted = peer_.Write(tx, memory_.peer_rx, offset, 0); break;
-      case PairOp::kWriteImmediate: posted = peer_.WriteImmediate(tx, memory_.peer_rx, offset, number, 1); break;
-      case PairOp::kRead: posted = peer_.Read(rx, memory_.peer_tx, offset, 0); break;
-      case PairOp::kAtomic: posted = peer_.FetchAdd(memory_.peer_rx, 0, 1, 0); break;
+      case PairOp::kSend:
+        posted = peer_.Send(tx, plan_.phase, 0);
+        break;
+      case PairOp::kWrite:
+        posted = peer_.Write(tx, memory_.peer_rx, offset, 0);
+        break;
+      case PairOp::kWriteImmediate:
+        posted = peer_.WriteImmediate(tx, memory_.peer_rx, offset, number, 1);
+        break;
+      case PairOp::kRead:
+        posted = peer_.Read(rx, memory_.peer_tx, offset, 0);
+        break;
+      case PairOp::kAtomic:
+        posted = peer_.FetchAdd(memory_.peer_rx, 0, 1, 0);
+        break;
     }
     if (posted == api::PostResult::kOk) break;
-    if (posted != api::PostResult::kTryAgain) return absl::InternalError(absl::StrCat("post: ", PostResultName(posted)));
+    if (posted != api::PostResult::kTryAgain)
+      return absl::InternalError(absl::StrCat("post: ", PostResultName(posted)));
     if (absl::Status status = Drain(); !status.ok()) return status;
   }
   ++posted_;
@@ -196,7 +210,8 @@ absl::Status PingPong::Initiate() {
   while (true) {
     const api::PostResult posted = peer_.Send({&end_message_, sizeof(end_message_)}, kEndTag | plan_.phase, kEndSend);
     if (posted == api::PostResult::kOk) break;
-    if (posted != api::PostResult::kTryAgain) return absl::InternalError(absl::StrCat("send: ", PostResultName(posted)));
+    if (posted != api::PostResult::kTryAgain)
+      return absl::InternalError(absl::StrCat("send: ", PostResultName(posted)));
     if (absl::Status status = Drain(); !status.ok()) return status;
   }
   while (!end_sent_) {

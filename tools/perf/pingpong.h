@@ -2,7 +2,8 @@
 //
 //   send       both sides send; the reply leaves when the message has arrived
 //   write_imm  the same with writes that tell the target
-//   write      the same with plain writes: the target looks into its memory until every 512th byte and the last one have
+//   write      the same with plain writes: the target looks into its memory until every 512th byte and the last one
+//   have
 //              the new value (a packet never holds less, so all packets have arrived), as perftest does with the last
 //   read, atomic   one side works on the other's memory; a sample is the whole operation
 //

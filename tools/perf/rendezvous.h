@@ -1,8 +1,9 @@
-// How the ranks of one measurement agree on things outside Paceline: a star of stream sockets with rank 0 in the middle.
-// Rank r has one socket to rank 0; rank 0 has one to each. Everything is built on AllGather, which is also the barrier.
+// How the ranks of one measurement agree on things outside Paceline: a star of stream sockets with rank 0 in the
+// middle. Rank r has one socket to rank 0; rank 0 has one to each. Everything is built on AllGather, which is also the
+// barrier.
 //
-// A wait here must not stop a rank's Paceline traffic (its peers may still need its acknowledgements), so each wait calls
-// `idle` over and over.
+// A wait here must not stop a rank's Paceline traffic (its peers may still need its acknowledgements), so each wait
+// calls `idle` over and over.
 //
 // Thread rule: one thread. Ownership: owns the sockets. When a rank goes away, all others get an error within a moment.
 #pragma once

@@ -98,14 +98,15 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
 std::string TableHeading(const TestSpec& spec, uint32_t ranks) {
   char line[256];
   if (spec.kind == "pair") {
-    std::snprintf(line, sizeof(line), "%-10s %9s %10s %9s  %9s %9s %9s %9s  %7s %7s %8s\n", "op", "size", "messages", "Gb/s",
-                  "p50 us", "p99 us", "p99.9 us", "max us", "resent", "drops", "verified");
+    std::snprintf(line, sizeof(line), "%-10s %9s %10s %9s  %9s %9s %9s %9s  %7s %7s %8s\n", "op", "size", "messages",
+                  "Gb/s", "p50 us", "p99 us", "p99.9 us", "max us", "resent", "drops", "verified");
     return line;
   }
-  std::snprintf(line, sizeof(line),
-                "%s, %u ranks; algbw and busbw in GB/s as in nccl-tests\n%9s %10s %9s %8s %8s  %9s %9s %9s  %10s %7s %7s %8s\n",
-                spec.kind.c_str(), ranks, "size", "iterations", "Gb/s", "algbw", "busbw", "p50 us", "p99 us", "max us",
-                "op p50 us", "resent", "drops", "verified");
+  std::snprintf(
+      line, sizeof(line),
+      "%s, %u ranks; algbw and busbw in GB/s as in nccl-tests\n%9s %10s %9s %8s %8s  %9s %9s %9s  %10s %7s %7s %8s\n",
+      spec.kind.c_str(), ranks, "size", "iterations", "Gb/s", "algbw", "busbw", "p50 us", "p99 us", "max us",
+      "op p50 us", "resent", "drops", "verified");
   return line;
 }
 

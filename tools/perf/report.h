@@ -16,8 +16,8 @@ namespace paceline::tools {
 // What the ranks measured at one size, joined.
 struct SizeReport {
   uint64_t size = 0;
-  nlohmann::json json;      // as docs/tuning.md lists it
-  std::string histogram;    // text
+  nlohmann::json json;    // as docs/tuning.md lists it
+  std::string histogram;  // text
   bool verified = false;
 };
 

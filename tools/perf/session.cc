@@ -18,10 +18,14 @@ constexpr auto kConnectPatience = std::chrono::seconds(15);
 absl::Status FromApi(const api::Status& status) {
   if (status.ok()) return absl::OkStatus();
   switch (status.code()) {
-    case api::StatusCode::kInvalidArgument: return absl::InvalidArgumentError(status.message());
-    case api::StatusCode::kNotFound: return absl::NotFoundError(status.message());
-    case api::StatusCode::kUnimplemented: return absl::UnimplementedError(status.message());
-    default: return absl::UnavailableError(status.message());
+    case api::StatusCode::kInvalidArgument:
+      return absl::InvalidArgumentError(status.message());
+    case api::StatusCode::kNotFound:
+      return absl::NotFoundError(status.message());
+    case api::StatusCode::kUnimplemented:
+      return absl::UnimplementedError(status.message());
+    default:
+      return absl::UnavailableError(status.message());
   }
 }
 
@@ -130,8 +134,8 @@ absl::StatusOr<std::vector<api::RemoteMemory>> Session::ExchangeMemory(api::Regi
 
 absl::StatusOr<api::RegionId> Session::Register(const Block& block) {
   if (block.data() == nullptr) return absl::ResourceExhaustedError("not enough memory for the buffers");
-  const auto region = context_.RegisterMemory(block.data(), block.bytes(),
-                                              api::kRemoteRead | api::kRemoteWrite | api::kRemoteAtomic);
+  const auto region =
+      context_.RegisterMemory(block.data(), block.bytes(), api::kRemoteRead | api::kRemoteWrite | api::kRemoteAtomic);
   if (!region.ok()) return FromApi(region.status());
   return *region;
 }

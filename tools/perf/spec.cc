@@ -13,10 +13,18 @@ constexpr uint64_t kMaxSize = 16ull << 30;
 }  // namespace
 
 nlohmann::json TestSpec::ToJson() const {
-  return {{"format", 1},          {"kind", kind},       {"op", op},
-          {"sizes", sizes},       {"iterations", iterations}, {"seconds", seconds},
-          {"warmup", warmup},     {"window", window},   {"bidirectional", bidirectional},
-          {"rate", rate},         {"interval", interval}, {"seed", seed},
+  return {{"format", 1},
+          {"kind", kind},
+          {"op", op},
+          {"sizes", sizes},
+          {"iterations", iterations},
+          {"seconds", seconds},
+          {"warmup", warmup},
+          {"window", window},
+          {"bidirectional", bidirectional},
+          {"rate", rate},
+          {"interval", interval},
+          {"seed", seed},
           {"congestion_control", congestion_control}};
 }
 
@@ -46,10 +54,20 @@ absl::StatusOr<uint64_t> ParseSize(const std::string& text) {
   uint64_t unit = 1;
   if (!digits.empty()) {
     switch (digits.back()) {
-      case 'k': case 'K': unit = 1ull << 10; break;
-      case 'm': case 'M': unit = 1ull << 20; break;
-      case 'g': case 'G': unit = 1ull << 30; break;
-      default: break;
+      case 'k':
+      case 'K':
+        unit = 1ull << 10;
+        break;
+      case 'm':
+      case 'M':
+        unit = 1ull << 20;
+        break;
+      case 'g':
+      case 'G':
+        unit = 1ull << 30;
+        break;
+      default:
+        break;
     }
   }
   if (unit != 1) digits.pop_back();

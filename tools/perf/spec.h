@@ -13,17 +13,18 @@
 namespace paceline::tools {
 
 struct TestSpec {
-  std::string kind = "pair";  // pair, alltoall, incast, allreduce, permutation
-  std::string op = "send";    // pair: send, write, write_imm, read, atomic
+  std::string kind = "pair";              // pair, alltoall, incast, allreduce, permutation
+  std::string op = "send";                // pair: send, write, write_imm, read, atomic
   std::vector<uint64_t> sizes = {65536};  // bytes of a message; allreduce: of each rank's vector
-  uint64_t iterations = 0;    // messages (pair, incast, permutation: per sender) or operations; 0: as many as `seconds` hold
-  double seconds = 2;         // length of the timed part when iterations is 0
-  uint64_t warmup = 0;        // messages or operations before the timed part; 0: the default of the kind
-  uint32_t window = 0;        // messages outstanding per rank; 0: the default of kind and size
+  uint64_t iterations =
+      0;                // messages (pair, incast, permutation: per sender) or operations; 0: as many as `seconds` hold
+  double seconds = 2;   // length of the timed part when iterations is 0
+  uint64_t warmup = 0;  // messages or operations before the timed part; 0: the default of the kind
+  uint32_t window = 0;  // messages outstanding per rank; 0: the default of kind and size
   bool bidirectional = false;
-  double rate = 0;            // open loop: bits of payload per second and sender; 0: as fast as the window allows
-  double interval = 0;        // seconds between lines of progress data; 0: none
-  uint64_t seed = 1;          // of the permutation
+  double rate = 0;      // open loop: bits of payload per second and sender; 0: as fast as the window allows
+  double interval = 0;  // seconds between lines of progress data; 0: none
+  uint64_t seed = 1;    // of the permutation
   std::string congestion_control = "tita";  // must be the same on all ranks
 
   nlohmann::json ToJson() const;

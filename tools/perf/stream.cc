@@ -90,8 +90,8 @@ absl::Status Stream::Begin() {
     if (plan_.op != PairOp::kAtomic) std::fill_n(memory_.rx.data(), memory_.rx.bytes(), uint8_t{0});
   }
   if (plan_.passive) {
-    const api::PostResult posted = peer_.Receive({&end_buffer_, sizeof(end_buffer_)}, kEndTag | plan_.phase, 0,
-                                                 MakeUserData(kEndReceive, 0));
+    const api::PostResult posted =
+        peer_.Receive({&end_buffer_, sizeof(end_buffer_)}, kEndTag | plan_.phase, 0, MakeUserData(kEndReceive, 0));
     if (posted != api::PostResult::kOk) return absl::InternalError(absl::StrCat("receive: ", PostResultName(posted)));
     if (plan_.op == PairOp::kSend) {
       rx_slots_.resize(memory_.window);
@@ -122,11 +122,16 @@ api::PostResult Stream::PostOperation(uint64_t slot, uint64_t index) {
     FillPattern(memory_.tx_slot(slot), memory_.size, PatternStream(session_.rank(), plan_.peer, index));
   }
   switch (plan_.op) {
-    case PairOp::kSend: return peer_.Send(tx, plan_.phase, user_data);
-    case PairOp::kWrite: return peer_.Write(tx, memory_.peer_rx, offset, user_data);
-    case PairOp::kWriteImmediate: return peer_.WriteImmediate(tx, memory_.peer_rx, offset, index, user_data);
-    case PairOp::kRead: return peer_.Read(rx, memory_.peer_tx, offset, user_data);
-    case PairOp::kAtomic: return peer_.FetchAdd(memory_.peer_rx, 0, 1, user_data);
+    case PairOp::kSend:
+      return peer_.Send(tx, plan_.phase, user_data);
+    case PairOp::kWrite:
+      return peer_.Write(tx, memory_.peer_rx, offset, user_data);
+    case PairOp::kWriteImmediate:
+      return peer_.WriteImmediate(tx, memory_.peer_rx, offset, index, user_data);
+    case PairOp::kRead:
+      return peer_.Read(rx, memory_.peer_tx, offset, user_data);
+    case PairOp::kAtomic:
+      return peer_.FetchAdd(memory_.peer_rx, 0, 1, user_data);
   }
   return api::PostResult::kInvalidArgument;
 }

@@ -94,8 +94,7 @@ RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
   // A card checks neither the permission to write nor whose connection it is: such regions are reached by packets.
   if ((region->access & kRemoteWrite) != 0 && region->connection == kNoConnection) {
     remote.lane_base = reinterpret_cast<uint64_t>(region->base);
-    // A lane's key lets the peer write without asking us: not for memory that it may only read.
-    if ((region->access & kRemoteWrite) != 0) remote.lane_keys = region->lane_keys;
+    remote.lane_keys = region->lane_keys;
   }
   return remote;
 }

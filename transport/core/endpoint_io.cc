@@ -36,7 +36,8 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
     ++(bad_checksum ? counters.rx_bad_checksum : counters.rx_malformed);
     return;
   }
-  if (common->version != wire::kVersion) {
+  // A refusal looks the same in every version: it is how a peer of another version says so.
+  if (common->version != wire::kVersion && common->type != wire::PacketType::kRefuse) {
     if (common->type == wire::PacketType::kInit) RefuseVersion(port, packet.subspan(wire::kCommonBytes), segment, now);
     return;
   }

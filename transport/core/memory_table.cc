@@ -35,6 +35,10 @@ const Region* MemoryTable::Find(RegionId id) const {
   return &slots_[slot];
 }
 
+void MemoryTable::SetLaneKeys(RegionId id, const std::array<uint64_t, limits::kMaxPorts>& keys) {
+  if (Find(id) != nullptr) slots_[id & ((1u << kSlotBits) - 1)].lane_keys = keys;
+}
+
 bool MemoryTable::CheckLocal(const LocalBuffer& buffer) const {
   if (buffer.region == kUnregistered) return buffer.data != nullptr || buffer.bytes == 0;
   const Region* region = Find(buffer.region);

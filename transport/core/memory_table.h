@@ -30,6 +30,8 @@ class MemoryTable {
   RegionId Add(const Region& region);
   void Remove(RegionId id);
   const Region* Find(RegionId id) const;
+  // The region's keys on the lanes were exchanged for new ones.
+  void SetLaneKeys(RegionId id, const std::array<uint64_t, limits::kMaxPorts>& keys);
 
   // May a local operation use this buffer? Unregistered host memory may always be used.
   bool CheckLocal(const LocalBuffer& buffer) const;

@@ -1,5 +1,5 @@
-// The clock of real machines: CLOCK_MONOTONIC as Time. Only the engine's surroundings (progress, api, tools) read it; the
-// core and the lanes are told the time.
+// The clock of real machines: CLOCK_MONOTONIC as Time. Only the engine's surroundings (progress, api, tools) read it;
+// the core and the lanes are told the time.
 //
 // Cost: about 40 ns, so it is read once per poll pass and once per posted operation.
 //

@@ -9,11 +9,12 @@ namespace paceline {
 namespace {
 
 // Bounds on one pass. They are small because the caller reads the clock once per pass: what leaves at the end of a long
-// pass would carry the time of its beginning, and the peer would take the difference for a queue in the network. A burst
-// of 64 segments keeps a kernel socket busy for about 50 us.
+// pass would carry the time of its beginning, and the peer would take the difference for a queue in the network. A
+// burst of 46 segments keeps a kernel socket busy for about 30 us.
 constexpr size_t kReceiveSegments = 64;
 constexpr int kReceiveBursts = 4;
 constexpr int kSendBursts = 1;
+constexpr size_t kLeastBurst = 16;
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
 
@@ -23,11 +24,12 @@ constexpr size_t kFewSegments = 8;
 //
 // `held` are packets that a lane refused although its room() had promised to take them (a kernel whose buffers ran out
 // half way). The core's pointers die with its next call, so header and payload are copied, which is rare, and they go
-// first next time. A *write* cannot be copied (the card reads registered memory), and its buffer may be the user's again
-// by then: it is dropped, which to the core is a loss like any other.
+// first next time. A *write* cannot be copied (the card reads registered memory), and its buffer may be the user's
+// again by then: it is dropped, which to the core is a loss like any other.
 struct Engine::PortState {
   uint32_t change_count = 0;
-  bool more = false;  // the pass ended at a bound, not for want of work
+  size_t burst_segments = TxBurst::kSegments;  // asked of the core at once
+  bool more = false;                           // the pass ended at a bound, not for want of work
   std::array<RxSegment, kReceiveSegments> received;
   TxBurst burst;
   std::vector<TxSegment> held;
@@ -74,6 +76,7 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
   for (const auto& lane : lanes_) {
     ports_.push_back(std::make_unique<PortState>());
     ports_.back()->change_count = lane->status().change_count;
+    ports_.back()->burst_segments = std::max<size_t>(lane->capabilities().burst_segments, kLeastBurst);
     descriptions.push_back({lane->capabilities(), lane->address()});
   }
   endpoint_ = std::make_unique<Endpoint>(options.endpoint, std::move(congestion_control),
@@ -144,7 +147,7 @@ void Engine::SendAll(uint32_t port, Time now) {
     }
   }
   for (int burst = 0; burst < kSendBursts; ++burst) {
-    const size_t room = std::min(lane.room(), TxBurst::kSegments);
+    const size_t room = std::min({lane.room(), TxBurst::kSegments, state.burst_segments});
     if (room == 0) {
       blocked_ = true;
       return;
@@ -154,7 +157,8 @@ void Engine::SendAll(uint32_t port, Time now) {
     busy_ = true;
     const std::span<TxSegment> segments = std::span(state.burst.segments).first(count);
     if (replies_first_ && count <= kFewSegments) {
-      std::stable_partition(segments.begin(), segments.end(), [](const TxSegment& segment) { return !segment.control; });
+      std::stable_partition(segments.begin(), segments.end(),
+                            [](const TxSegment& segment) { return !segment.control; });
     }
     const size_t taken = lane.Send(segments);
     if (taken < count) {

@@ -19,9 +19,9 @@ struct LaneFactoryOptions {
   std::string kind = "udp";
   // One lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
   std::vector<std::string> devices;
-  uint32_t mtu = 0;        // bytes of the largest IP packet; 0: the interface's
-  Rate link_rate;          // zero: as the driver states it
-  Impairment impairment;   // none: lanes as they are
+  uint32_t mtu = 0;       // bytes of the largest IP packet; 0: the interface's
+  Rate link_rate;         // zero: as the driver states it
+  Impairment impairment;  // none: lanes as they are
 };
 
 // An error names the kind or device at fault and what there is instead.

@@ -102,8 +102,7 @@ bool Progress::Idle(Time deadline) {
 
 bool Progress::Arm() {
   if (next_ <= now_ || woken_.load(std::memory_order_acquire)) return false;
-  const Time latest =
-      every_lane_can_wake_ && !engine_->blocked_on_room() ? next_ : std::min(next_, now_ + kBlindSleep);
+  const Time latest = every_lane_can_wake_ && !engine_->blocked_on_room() ? next_ : std::min(next_, now_ + kBlindSleep);
   WatchWritable(engine_->blocked_on_room());
   SetTimer(latest);
   return true;

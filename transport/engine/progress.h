@@ -1,5 +1,5 @@
-// Waiting for an engine on a real machine: the descriptors of its lanes, its next timer and a wake-up from other threads
-// joined in one epoll descriptor, and the adaptive wait (engine/wait_policy.h) on top.
+// Waiting for an engine on a real machine: the descriptors of its lanes, its next timer and a wake-up from other
+// threads joined in one epoll descriptor, and the adaptive wait (engine/wait_policy.h) on top.
 //
 // Two ways to use it:
 //   - A loop of our own (progress thread, a blocking call): Poll(), and when it moved nothing, Idle().
@@ -36,8 +36,8 @@ class Progress {
   // The caller posted something: the engine wants a pass at once, whatever its timer said.
   void Kick() { next_ = now_; }
 
-  // After a Poll that moved nothing: spins, yields or sleeps, as the policy says, until `deadline` at most. A sleep ends
-  // when something arrives, when the engine's timer is due, or by Wake(). True if it slept.
+  // After a Poll that moved nothing: spins, yields or sleeps, as the policy says, until `deadline` at most. A sleep
+  // ends when something arrives, when the engine's timer is due, or by Wake(). True if it slept.
   bool Idle(Time deadline);
 
   // Prepares descriptor() for the caller's own wait: it becomes readable when Poll has something to do.

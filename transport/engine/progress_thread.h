@@ -45,7 +45,7 @@ class ProgressThread {
   std::mutex mutex_;
   std::atomic<int> waiting_{0};  // callers at the lock: the thread lets them go first
   std::atomic<bool> stop_{false};
-  bool sleeping_ = false;        // under the lock: the thread is in, or about to enter, a sleep
+  bool sleeping_ = false;  // under the lock: the thread is in, or about to enter, a sleep
   std::thread thread_;
 };
 

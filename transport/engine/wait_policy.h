@@ -13,8 +13,8 @@
 namespace paceline {
 
 struct WaitPolicyOptions {
-  unsigned local_ranks = 1;     // processes of this job on this machine
-  unsigned allowed_cores = 1;   // cores that this process may use
+  unsigned local_ranks = 1;                   // processes of this job on this machine
+  unsigned allowed_cores = 1;                 // cores that this process may use
   Duration spin = Duration::Micros(20);       // longest time without work before sleeping, where cores suffice
   unsigned yields = 3;                        // passes with a yield before sleeping, where they do not
   Duration min_sleep = Duration::Micros(60);  // a timer due sooner is waited for awake

@@ -1,4 +1,4 @@
-// A rate in 16 bits: 11 bits of mantissa, 5 of exponent, in units of 64 kb/s, rounded down: 64 kb/s to 281 Tb/s with a
+// A rate in 16 bits: 11 bits of mantissa, 5 of exponent, in units of 64 kb/s, rounded down: 64 kb/s to 281 Pb/s with a
 // step below 0.1 %. 0: none stated; 0xffff: unlimited.
 #pragma once
 

@@ -63,12 +63,16 @@ std::chrono::nanoseconds Timeout(int64_t nanos) {
 
 paceline_result FromPost(api::PostResult result) {
   switch (result) {
-    case api::PostResult::kOk: return PACELINE_OK;
-    case api::PostResult::kTryAgain: return PACELINE_TRY_AGAIN;
-    case api::PostResult::kNotConnected: return Fail(PACELINE_NOT_CONNECTED, "the connection is not established");
+    case api::PostResult::kOk:
+      return PACELINE_OK;
+    case api::PostResult::kTryAgain:
+      return PACELINE_TRY_AGAIN;
+    case api::PostResult::kNotConnected:
+      return Fail(PACELINE_NOT_CONNECTED, "the connection is not established");
     case api::PostResult::kInvalidMemory:
       return Fail(PACELINE_INVALID_MEMORY, "memory is not registered, out of its bounds, or without the permission");
-    case api::PostResult::kInvalidArgument: break;
+    case api::PostResult::kInvalidArgument:
+      break;
   }
   return Fail(PACELINE_INVALID_ARGUMENT, "the operation is too long, misaligned, or has no buffer");
 }
@@ -116,7 +120,8 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   if (options.progress > PACELINE_PROGRESS_THREAD) {
     return api::Status(api::StatusCode::kInvalidArgument, "paceline_options::progress is neither manual nor thread");
   }
-  result.progress = options.progress == PACELINE_PROGRESS_THREAD ? api::ProgressMode::kThread : api::ProgressMode::kManual;
+  result.progress =
+      options.progress == PACELINE_PROGRESS_THREAD ? api::ProgressMode::kThread : api::ProgressMode::kManual;
   result.local_ranks = options.local_ranks;
   result.max_connections = options.max_connections;
   result.max_operations = options.max_operations;
@@ -139,19 +144,32 @@ const char* paceline_version(void) { return api::Version(); }
 
 const char* paceline_result_name(paceline_result result) {
   switch (result) {
-    case PACELINE_OK: return "ok";
-    case PACELINE_INVALID_ARGUMENT: return "invalid argument";
-    case PACELINE_NOT_FOUND: return "not found";
-    case PACELINE_ALREADY_EXISTS: return "already exists";
-    case PACELINE_PERMISSION_DENIED: return "permission denied";
-    case PACELINE_RESOURCE_EXHAUSTED: return "resource exhausted";
-    case PACELINE_UNAVAILABLE: return "unavailable";
-    case PACELINE_TIMED_OUT: return "timed out";
-    case PACELINE_UNIMPLEMENTED: return "unimplemented";
-    case PACELINE_INTERNAL: return "internal";
-    case PACELINE_TRY_AGAIN: return "try again";
-    case PACELINE_NOT_CONNECTED: return "not connected";
-    case PACELINE_INVALID_MEMORY: return "invalid memory";
+    case PACELINE_OK:
+      return "ok";
+    case PACELINE_INVALID_ARGUMENT:
+      return "invalid argument";
+    case PACELINE_NOT_FOUND:
+      return "not found";
+    case PACELINE_ALREADY_EXISTS:
+      return "already exists";
+    case PACELINE_PERMISSION_DENIED:
+      return "permission denied";
+    case PACELINE_RESOURCE_EXHAUSTED:
+      return "resource exhausted";
+    case PACELINE_UNAVAILABLE:
+      return "unavailable";
+    case PACELINE_TIMED_OUT:
+      return "timed out";
+    case PACELINE_UNIMPLEMENTED:
+      return "unimplemented";
+    case PACELINE_INTERNAL:
+      return "internal";
+    case PACELINE_TRY_AGAIN:
+      return "try again";
+    case PACELINE_NOT_CONNECTED:
+      return "not connected";
+    case PACELINE_INVALID_MEMORY:
+      return "invalid memory";
   }
   return "unknown";
 }

@@ -1,7 +1,7 @@
 // The smallest whole program: one context listens, another connects to it and sends a message.
 //
-// Both live in this one process, each with a thread that moves its data; in real use they are two processes, and the 128
-// bytes of the handle travel by whatever the job has (MPI, a file, a socket). Build: link with paceline_api.
+// Both live in this one process, each with a thread that moves its data; in real use they are two processes, and the
+// 128 bytes of the handle travel by whatever the job has (MPI, a file, a socket). Build: link with paceline_api.
 #include <paceline/context.h>
 
 #include <chrono>

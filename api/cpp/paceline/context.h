@@ -10,8 +10,8 @@
 //
 // Thread rule: with ProgressMode::kManual one thread at a time per context, all of its objects included; with kThread
 // any thread, at any time. Only Interrupt() may always come from any thread.
-// Ownership: Listener and Connection keep their context alive; they are movable, not copyable. Buffers stay the caller's
-// and must outlive their operation's completion (or the context).
+// Ownership: Listener and Connection keep their context alive; they are movable, not copyable. Buffers stay the
+// caller's and must outlive their operation's completion (or the context).
 #pragma once
 
 #include <chrono>
@@ -49,8 +49,10 @@ class Connection {
 
   // Posts: `id` may be nullptr. Each operation that answers kOk gets exactly one completion.
   PostResult Send(Buffer buffer, uint64_t tag, uint64_t user_data, OperationId* id = nullptr);
-  PostResult SendImmediate(Buffer buffer, uint64_t tag, uint64_t immediate, uint64_t user_data, OperationId* id = nullptr);
-  // Takes the first message, in the order in which they were sent, whose tag equals `tag` in all bits not set in `ignore`.
+  PostResult SendImmediate(Buffer buffer, uint64_t tag, uint64_t immediate, uint64_t user_data,
+                           OperationId* id = nullptr);
+  // Takes the first message, in the order in which they were sent, whose tag equals `tag` in all bits not set in
+  // `ignore`.
   PostResult Receive(Buffer buffer, uint64_t tag, uint64_t ignore, uint64_t user_data, OperationId* id = nullptr);
   PostResult Write(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
                    OperationId* id = nullptr);
@@ -130,7 +132,8 @@ class Context {
   // Ends every connection at once, unless Listener or Connection objects still keep the context alive.
   ~Context();
 
-  // Memory: registers [base, base + bytes). Local buffers need no registration on packet lanes, but gain from it on others.
+  // Memory: registers [base, base + bytes). Local buffers need no registration on packet lanes, but gain from it on
+  // others.
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access);
   // The same for one peer alone: keys of this region are refused to all others.
   Result<RegionId> RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access);

@@ -14,8 +14,8 @@
 //    48  (zero)
 //
 // Each value is written whole (one 8-byte store) and only grows; values of one update are not taken at one instant. The
-// owner updates about 50 times a second while it makes progress, and holds an exclusive lock (flock) on the file while it
-// lives: a page whose lock is free is left over from a process that was killed, and is removed by who finds it.
+// owner updates about 50 times a second while it makes progress, and holds an exclusive lock (flock) on the file while
+// it lives: a page whose lock is free is left over from a process that was killed, and is removed by who finds it.
 //
 // Thread rule: functions are free to call from anywhere.
 #pragma once

@@ -19,41 +19,41 @@ enum class ProgressMode {
 
 struct ContextOptions {
   // -- network
-  std::string lane = "udp";           // PACELINE_LANE: how the ports are driven; `paceline info` lists the kinds
-  // PACELINE_BIND, comma separated: interfaces ("eth0") or addresses ("192.0.2.1", "[fd00::2]:4791"), a port (lane) each.
-  // Empty: 127.0.0.1, which only processes of this machine reach.
+  std::string lane = "udp";  // PACELINE_LANE: how the ports are driven; `paceline info` lists the kinds
+  // PACELINE_BIND, comma separated: interfaces ("eth0") or addresses ("192.0.2.1", "[fd00::2]:4791"), a port (lane)
+  // each. Empty: 127.0.0.1, which only processes of this machine reach.
   std::vector<std::string> bind;
-  uint32_t mtu = 0;                   // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
-  double link_gbps = 0;               // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
-  std::string impair;                 // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
+  uint32_t mtu = 0;      // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
+  double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
+  std::string impair;    // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
   // -- congestion control
-  std::string congestion_control = "tita";                // PACELINE_CC; both ends must run the same
+  std::string congestion_control = "tita";                           // PACELINE_CC; both ends must run the same
   std::map<std::string, std::string> congestion_control_parameters;  // PACELINE_CC_PARAMETERS: "key=value,..."
-  std::string path_policy;            // PACELINE_PATH_POLICY; empty: the default
-  uint32_t entropies = 0;             // PACELINE_ENTROPIES: routes per pair of ports; 0: the default
+  std::string path_policy;                                           // PACELINE_PATH_POLICY; empty: the default
+  uint32_t entropies = 0;  // PACELINE_ENTROPIES: routes per pair of ports; 0: the default
 
   // -- progress and waiting
   ProgressMode progress = ProgressMode::kManual;  // PACELINE_PROGRESS: manual or thread
-  uint32_t spin_us = 20;              // PACELINE_SPIN_US: idle time before sleeping, where cores suffice
-  uint32_t local_ranks = 0;           // PACELINE_LOCAL_RANKS: processes of the job on this machine; 0: from the launcher, else 1
+  uint32_t spin_us = 20;                          // PACELINE_SPIN_US: idle time before sleeping, where cores suffice
+  uint32_t local_ranks = 0;  // PACELINE_LOCAL_RANKS: processes of the job on this machine; 0: from the launcher, else 1
 
   // -- bounds (0: the default); at a bound a post answers kTryAgain
-  uint32_t max_connections = 0;       // PACELINE_MAX_CONNECTIONS
-  uint32_t max_operations = 0;        // PACELINE_MAX_OPERATIONS: per connection and direction
-  uint32_t max_completions = 0;       // PACELINE_MAX_COMPLETIONS: not yet polled
-  uint64_t unexpected_bytes = 0;      // PACELINE_UNEXPECTED_BYTES: sends held that have no receive yet
-  uint32_t eager_bytes = 0;           // PACELINE_EAGER_BYTES: sends up to this size do not wait for a receive
+  uint32_t max_connections = 0;   // PACELINE_MAX_CONNECTIONS
+  uint32_t max_operations = 0;    // PACELINE_MAX_OPERATIONS: per connection and direction
+  uint32_t max_completions = 0;   // PACELINE_MAX_COMPLETIONS: not yet polled
+  uint64_t unexpected_bytes = 0;  // PACELINE_UNEXPECTED_BYTES: sends held that have no receive yet
+  uint32_t eager_bytes = 0;       // PACELINE_EAGER_BYTES: sends up to this size do not wait for a receive
 
   // -- time-outs in milliseconds (0: the default)
-  uint32_t connect_timeout_ms = 0;    // PACELINE_CONNECT_TIMEOUT_MS
-  uint32_t peer_timeout_ms = 0;       // PACELINE_PEER_TIMEOUT_MS: silence after which a peer is given up
+  uint32_t connect_timeout_ms = 0;  // PACELINE_CONNECT_TIMEOUT_MS
+  uint32_t peer_timeout_ms = 0;     // PACELINE_PEER_TIMEOUT_MS: silence after which a peer is given up
 
-  uint32_t ack_delay_us = 0;          // PACELINE_ACK_DELAY_US: how long an acknowledgement may wait for company; 0: the default
+  uint32_t ack_delay_us = 0;  // PACELINE_ACK_DELAY_US: how long an acknowledgement may wait for company; 0: the default
 
-  bool payload_checksum = true;       // PACELINE_PAYLOAD_CHECKSUM: 1 or 0
-  bool shared_counters = true;        // PACELINE_COUNTERS: 1 or 0; counters in shared memory, see paceline/counters.h
-  uint64_t seed = 0;                  // PACELINE_SEED: of all randomness; 0: from the operating system
+  bool payload_checksum = true;  // PACELINE_PAYLOAD_CHECKSUM: 1 or 0
+  bool shared_counters = true;   // PACELINE_COUNTERS: 1 or 0; counters in shared memory, see paceline/counters.h
+  uint64_t seed = 0;             // PACELINE_SEED: of all randomness; 0: from the operating system
 
   // `defaults` with what PACELINE_* says put over it. An error names the variable and its value. Context::Create does
   // not look at the environment by itself: programs that want it call this.

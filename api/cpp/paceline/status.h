@@ -40,8 +40,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : content_(std::move(value)) {}            // NOLINT: implicit on purpose
-  Result(Status status) : content_(std::move(status)) {}     // NOLINT: implicit on purpose; `status` is not ok
+  Result(T value) : content_(std::move(value)) {}         // NOLINT: implicit on purpose
+  Result(Status status) : content_(std::move(status)) {}  // NOLINT: implicit on purpose; `status` is not ok
 
   bool ok() const { return std::holds_alternative<T>(content_); }
   Status status() const { return ok() ? Status() : std::get<Status>(content_); }

@@ -77,7 +77,7 @@ struct Completion {
   uint64_t bytes = 0;       // transferred; receives: length of the message as sent
   uint64_t tag = 0;         // receives: the sender's tag
   uint64_t immediate = 0;
-  uint64_t result = 0;      // atomics: the value before
+  uint64_t result = 0;  // atomics: the value before
 };
 
 // ---- connections

@@ -208,13 +208,13 @@ void ContextImpl::DrainEvents() {
 
 Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
   constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic;
-  if (base == nullptr || bytes == 0) return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
+  if (base == nullptr || bytes == 0)
+    return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
   if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
   static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
                 int{kRemoteAtomic} == int{paceline::kRemoteAtomic});
-  const RegionId region = Locked(false, [&] {
-    return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection);
-  });
+  const RegionId region =
+      Locked(false, [&] { return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection); });
   if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
   return region;
 }

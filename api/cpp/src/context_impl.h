@@ -56,8 +56,8 @@ class ContextImpl {
   uint32_t Listen();
   void CloseListener(uint32_t listener);
   Handle ListenHandle(uint32_t listener);
-  ConnectionId Accept(uint32_t listener);  // kNoConnection: nothing there
-  bool HasRequest(uint32_t listener) const;               // inside Locked
+  ConnectionId Accept(uint32_t listener);                        // kNoConnection: nothing there
+  bool HasRequest(uint32_t listener) const;                      // inside Locked
   ConnectionState StateUnlocked(ConnectionId connection) const;  // inside Locked
   ConnectionState StateOf(ConnectionId connection);
   std::string CloseReasonOf(ConnectionId connection);
@@ -117,9 +117,9 @@ class ContextImpl {
   Time published_;
   bool page_is_old_ = false;
 
-  int notify_ = -1;          // progress thread: eventfd behind descriptor()
-  bool armed_ = false;       // progress thread: somebody waits for notify_
-  std::atomic<bool> ready_{false};       // progress thread: a completion or event waits; a hint without the lock
+  int notify_ = -1;                 // progress thread: eventfd behind descriptor()
+  bool armed_ = false;              // progress thread: somebody waits for notify_
+  std::atomic<bool> ready_{false};  // progress thread: a completion or event waits; a hint without the lock
   std::atomic<bool> interrupted_{false};
 
   CompletionQueue queue_;

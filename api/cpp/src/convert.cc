@@ -9,18 +9,28 @@ namespace {
 
 StatusCode CodeOf(absl::StatusCode code) {
   switch (code) {
-    case absl::StatusCode::kOk: return StatusCode::kOk;
+    case absl::StatusCode::kOk:
+      return StatusCode::kOk;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kOutOfRange: return StatusCode::kInvalidArgument;
-    case absl::StatusCode::kNotFound: return StatusCode::kNotFound;
-    case absl::StatusCode::kAlreadyExists: return StatusCode::kAlreadyExists;
-    case absl::StatusCode::kPermissionDenied: return StatusCode::kPermissionDenied;
-    case absl::StatusCode::kResourceExhausted: return StatusCode::kResourceExhausted;
-    case absl::StatusCode::kUnavailable: return StatusCode::kUnavailable;
-    case absl::StatusCode::kDeadlineExceeded: return StatusCode::kTimedOut;
-    case absl::StatusCode::kUnimplemented: return StatusCode::kUnimplemented;
-    default: return StatusCode::kInternal;
+    case absl::StatusCode::kOutOfRange:
+      return StatusCode::kInvalidArgument;
+    case absl::StatusCode::kNotFound:
+      return StatusCode::kNotFound;
+    case absl::StatusCode::kAlreadyExists:
+      return StatusCode::kAlreadyExists;
+    case absl::StatusCode::kPermissionDenied:
+      return StatusCode::kPermissionDenied;
+    case absl::StatusCode::kResourceExhausted:
+      return StatusCode::kResourceExhausted;
+    case absl::StatusCode::kUnavailable:
+      return StatusCode::kUnavailable;
+    case absl::StatusCode::kDeadlineExceeded:
+      return StatusCode::kTimedOut;
+    case absl::StatusCode::kUnimplemented:
+      return StatusCode::kUnimplemented;
+    default:
+      return StatusCode::kInternal;
   }
 }
 
@@ -28,38 +38,58 @@ StatusCode CodeOf(absl::StatusCode code) {
 
 const char* OperationName(Operation operation) {
   switch (operation) {
-    case Operation::kSend: return "send";
-    case Operation::kReceive: return "receive";
-    case Operation::kWrite: return "write";
-    case Operation::kWriteImmediate: return "write_imm";
-    case Operation::kRead: return "read";
-    case Operation::kFetchAdd: return "fetch_add";
-    case Operation::kCompareSwap: return "compare_swap";
-    case Operation::kFlush: return "flush";
+    case Operation::kSend:
+      return "send";
+    case Operation::kReceive:
+      return "receive";
+    case Operation::kWrite:
+      return "write";
+    case Operation::kWriteImmediate:
+      return "write_imm";
+    case Operation::kRead:
+      return "read";
+    case Operation::kFetchAdd:
+      return "fetch_add";
+    case Operation::kCompareSwap:
+      return "compare_swap";
+    case Operation::kFlush:
+      return "flush";
   }
   return "unknown";
 }
 
 const char* PostResultName(PostResult result) {
   switch (result) {
-    case PostResult::kOk: return "ok";
-    case PostResult::kTryAgain: return "try again";
-    case PostResult::kNotConnected: return "not connected";
-    case PostResult::kInvalidMemory: return "invalid memory";
-    case PostResult::kInvalidArgument: return "invalid argument";
+    case PostResult::kOk:
+      return "ok";
+    case PostResult::kTryAgain:
+      return "try again";
+    case PostResult::kNotConnected:
+      return "not connected";
+    case PostResult::kInvalidMemory:
+      return "invalid memory";
+    case PostResult::kInvalidArgument:
+      return "invalid argument";
   }
   return "unknown";
 }
 
 const char* OperationStatusName(OperationStatus status) {
   switch (status) {
-    case OperationStatus::kOk: return "ok";
-    case OperationStatus::kCancelled: return "cancelled";
-    case OperationStatus::kTruncated: return "truncated";
-    case OperationStatus::kRemoteAccess: return "refused by the peer: memory";
-    case OperationStatus::kConnectionClosed: return "connection closed";
-    case OperationStatus::kPeerLost: return "peer lost";
-    case OperationStatus::kRemoteError: return "given up by the peer";
+    case OperationStatus::kOk:
+      return "ok";
+    case OperationStatus::kCancelled:
+      return "cancelled";
+    case OperationStatus::kTruncated:
+      return "truncated";
+    case OperationStatus::kRemoteAccess:
+      return "refused by the peer: memory";
+    case OperationStatus::kConnectionClosed:
+      return "connection closed";
+    case OperationStatus::kPeerLost:
+      return "peer lost";
+    case OperationStatus::kRemoteError:
+      return "given up by the peer";
   }
   return "unknown";
 }

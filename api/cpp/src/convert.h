@@ -23,6 +23,7 @@ Completion FromCore(const paceline::Completion& completion);
 PostResult FromCore(paceline::PostResult result);
 
 // Texts as numbers, switches or words, as the algorithm's parameters want them. The error names the parameter.
-Result<paceline::ParameterMap> ToParameters(const std::string& algorithm, const std::map<std::string, std::string>& texts);
+Result<paceline::ParameterMap> ToParameters(const std::string& algorithm,
+                                            const std::map<std::string, std::string>& texts);
 
 }  // namespace paceline::api

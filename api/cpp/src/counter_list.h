@@ -15,23 +15,23 @@
 namespace paceline::api {
 
 // X(field, unit, meaning), of LaneCounters.
-#define PACELINE_LANE_COUNTERS(X)                                                            \
-  X(tx_packets, "packets", "packets handed to the network")                                  \
-  X(tx_bytes, "bytes", "their bytes, Paceline headers and payload")                          \
-  X(tx_calls, "calls", "system calls that sent them")                                        \
-  X(tx_drops, "packets", "packets taken from the core that could not be sent")               \
-  X(rx_packets, "packets", "packets that arrived")                                           \
-  X(rx_bytes, "bytes", "their bytes, Paceline headers and payload")                          \
-  X(rx_calls, "calls", "system calls that received something")                               \
+#define PACELINE_LANE_COUNTERS(X)                                              \
+  X(tx_packets, "packets", "packets handed to the network")                    \
+  X(tx_bytes, "bytes", "their bytes, Paceline headers and payload")            \
+  X(tx_calls, "calls", "system calls that sent them")                          \
+  X(tx_drops, "packets", "packets taken from the core that could not be sent") \
+  X(rx_packets, "packets", "packets that arrived")                             \
+  X(rx_bytes, "bytes", "their bytes, Paceline headers and payload")            \
+  X(rx_calls, "calls", "system calls that received something")                 \
   X(rx_drops, "packets", "packets that the port or the kernel dropped for want of buffer")
 
 // X(field, unit, meaning), of ImpairCounters.
-#define PACELINE_IMPAIR_COUNTERS(X)                                            \
-  X(lost_packets, "packets", "packets dropped on purpose")                     \
-  X(lost_bytes, "bytes", "their bytes, headers and payload")                   \
-  X(duplicated_packets, "packets", "packets delivered twice on purpose")       \
-  X(reordered_packets, "packets", "packets delivered late on purpose")         \
-  X(corrupted_packets, "packets", "packets with a bit flipped on purpose")     \
+#define PACELINE_IMPAIR_COUNTERS(X)                                        \
+  X(lost_packets, "packets", "packets dropped on purpose")                 \
+  X(lost_bytes, "bytes", "their bytes, headers and payload")               \
+  X(duplicated_packets, "packets", "packets delivered twice on purpose")   \
+  X(reordered_packets, "packets", "packets delivered late on purpose")     \
+  X(corrupted_packets, "packets", "packets with a bit flipped on purpose") \
   X(corrupted_bytes, "bytes", "their bytes, headers and payload")
 
 // Calls visit(value) for each counter, in the order of ListCounters.

@@ -46,9 +46,7 @@ uint64_t UnixNanos() {
 
 std::string TextOf(const char* field, size_t size) { return std::string(field, strnlen(field, size)); }
 
-bool IsPageName(const std::string& name) {
-  return name.rfind(kPrefix, 0) == 0 && name.find('/') == std::string::npos;
-}
+bool IsPageName(const std::string& name) { return name.rfind(kPrefix, 0) == 0 && name.find('/') == std::string::npos; }
 
 Status Error(const std::string& name, const char* what) {
   return Status(StatusCode::kInternal, "counters page " + name + ": " + what + ": " + std::strerror(errno));
@@ -68,7 +66,8 @@ std::vector<std::string> ListCounterPages() {
     if (fd < 0) continue;
     if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
       // Nobody holds it: its owner is dead. Looked at by name again, for it may have been replaced meanwhile.
-      struct stat ours {}, now {};
+      struct stat ours {
+      }, now{};
       if (fstat(fd, &ours) == 0 && stat(path.c_str(), &now) == 0 && ours.st_ino == now.st_ino && ours.st_size > 0) {
         unlink(path.c_str());
       }
@@ -83,7 +82,8 @@ std::vector<std::string> ListCounterPages() {
 }
 
 Result<CountersSnapshot> ReadCounterPage(const std::string& name) {
-  if (!IsPageName(name)) return Status(StatusCode::kInvalidArgument, "\"" + name + "\" is not the name of a counters page");
+  if (!IsPageName(name))
+    return Status(StatusCode::kInvalidArgument, "\"" + name + "\" is not the name of a counters page");
   const std::string path = kFolder + name;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) {
@@ -103,7 +103,8 @@ Result<CountersSnapshot> ReadCounterPage(const std::string& name) {
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kVersion ||
       header.header_bytes < kHeaderBytes || header.record_bytes < kRecordBytes || header.records > kMaxRecords ||
       header.header_bytes + uint64_t{header.records} * header.record_bytes > size) {
-    result = Status(StatusCode::kInvalidArgument, "counters page " + name + ": not version 1 of the layout, or damaged");
+    result =
+        Status(StatusCode::kInvalidArgument, "counters page " + name + ": not version 1 of the layout, or damaged");
   } else {
     result->pid = header.pid;
     result->started_unix_nanos = header.started;

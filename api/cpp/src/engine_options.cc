@@ -14,8 +14,8 @@ namespace {
 
 Status CheckRange(const char* name, uint64_t value, uint64_t max) {
   if (value <= max) return Status();
-  return Status(StatusCode::kInvalidArgument,
-                std::string(name) + " is " + std::to_string(value) + "; at most " + std::to_string(max) + " is possible");
+  return Status(StatusCode::kInvalidArgument, std::string(name) + " is " + std::to_string(value) + "; at most " +
+                                                  std::to_string(max) + " is possible");
 }
 
 template <typename Field, typename Value>
@@ -44,8 +44,8 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   if (!options.path_policy.empty()) {
     const auto names = PathPolicyNames();
     if (std::find(names.begin(), names.end(), options.path_policy) == names.end()) {
-      return Status(StatusCode::kInvalidArgument, "path policy \"" + options.path_policy + "\" is unknown; it may be " +
-                                                      absl::StrJoin(names, ", "));
+      return Status(StatusCode::kInvalidArgument,
+                    "path policy \"" + options.path_policy + "\" is unknown; it may be " + absl::StrJoin(names, ", "));
     }
     endpoint.path_policy = options.path_policy;
   }
@@ -74,11 +74,13 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
   result.devices = options.bind;
   result.mtu = options.mtu;
   if (!(options.link_gbps >= 0)) {
-    return Status(StatusCode::kInvalidArgument, "link_gbps is " + std::to_string(options.link_gbps) + "; it may be 0 or more");
+    return Status(StatusCode::kInvalidArgument,
+                  "link_gbps is " + std::to_string(options.link_gbps) + "; it may be 0 or more");
   }
   result.link_rate = Rate::Gbps(options.link_gbps);
   auto impairment = ParseImpairment(options.impair);
-  if (!impairment.ok()) return Status(StatusCode::kInvalidArgument, "impair: " + FromAbsl(impairment.status()).message());
+  if (!impairment.ok())
+    return Status(StatusCode::kInvalidArgument, "impair: " + FromAbsl(impairment.status()).message());
   result.impairment = *impairment;
   return result;
 }

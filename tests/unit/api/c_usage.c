@@ -7,12 +7,12 @@
 
 static char message[256];
 
-#define CHECK(condition)                                                                                     \
-  do {                                                                                                       \
-    if (!(condition)) {                                                                                      \
+#define CHECK(condition)                                                                                   \
+  do {                                                                                                     \
+    if (!(condition)) {                                                                                    \
       snprintf(message, sizeof(message), "line %d: %s (%s)", __LINE__, #condition, paceline_last_error()); \
-      return message;                                                                                        \
-    }                                                                                                        \
+      return message;                                                                                      \
+    }                                                                                                      \
   } while (0)
 
 static paceline_context* contexts[2];

@@ -1,5 +1,5 @@
-// The C++ API over loopback, with both ways of making progress: each operation, what its completion means, and what goes
-// wrong.
+// The C++ API over loopback, with both ways of making progress: each operation, what its completion means, and what
+// goes wrong.
 #include "paceline/context.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,8 @@ class ContextTest : public ::testing::TestWithParam<ProgressMode> {
       if (!in_.valid()) {
         if (auto accepted = listener->Accept()) in_ = *std::move(accepted);
       }
-      return in_.valid() && in_.state() == ConnectionState::kEstablished && out_.state() == ConnectionState::kEstablished;
+      return in_.valid() && in_.state() == ConnectionState::kEstablished &&
+             out_.state() == ConnectionState::kEstablished;
     }));
   }
 
@@ -253,9 +254,7 @@ TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
-                         [](const auto& mode) {
-                           return mode.param == ProgressMode::kManual ? "Manual" : "Thread";
-                         });
+                         [](const auto& mode) { return mode.param == ProgressMode::kManual ? "Manual" : "Thread"; });
 
 TEST(ContextCreate, NamesWhatIsWrong) {
   const auto error = [](auto&& change) {

@@ -45,6 +45,10 @@ class Reps final : public PathPolicy {
   Reps(uint32_t entropies, Random& random) : explore_(entropies, random), entropies_(entropies) {}
 
   uint16_t Next() override {
+    if (chosen_ < kExplore) {
+      ++chosen_;
+      return explore_.Next();
+    }
     while (count_ > 0) {
       const uint16_t entropy = ring_[head_];
       head_ = (head_ + 1) % kRing;
@@ -73,7 +77,8 @@ class Reps final : public PathPolicy {
   }
 
  private:
-  static constexpr uint32_t kRing = 8;  // as published
+  static constexpr uint32_t kRing = 8;      // as published
+  static constexpr uint32_t kExplore = 48;  // ours: short flows spread evenly instead of meeting on the same good routes
   static constexpr uint8_t kMarkPenalty = 1, kTrimPenalty = 4, kTimeoutPenalty = 15;
 
   bool Skip(uint16_t entropy) {
@@ -90,6 +95,7 @@ class Reps final : public PathPolicy {
   uint32_t entropies_;
   std::array<uint16_t, kRing> ring_{};
   uint32_t head_ = 0, count_ = 0;
+  uint32_t chosen_ = 0;
   std::vector<uint8_t> penalties_;  // by entropy; empty until the first penalty
 };
 

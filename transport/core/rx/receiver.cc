@@ -68,7 +68,10 @@ void Receiver::FailAll(OperationStatus status, Time now) {
     if (message == nullptr) continue;
     const bool is_write = message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce;
     if (message->known && !message->failed && is_write && message->has_immediate) context_->completions.Unreserve();
-    if (message->receive != nullptr) FailReceive(std::exchange(message->receive, nullptr), status);
+    if (message->receive != nullptr) {
+      if (message->placed_by_lane) context_->RevokePlacement(message->receive->buffer.region);
+      FailReceive(std::exchange(message->receive, nullptr), status);
+    }
     message->link.Unlink();
     Delete(message);
   }

@@ -260,9 +260,11 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
   }
   if (!message->accepted && !Store(message)) {
     ++counters.rx_no_memory;
-    if (message->matchable && !message->not_ready && not_ready_.size() < kMaxNotReady) {
+    const auto bits = static_cast<uint32_t>(message->number);
+    if (message->matchable && not_ready_.size() < kMaxNotReady &&
+        std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
       message->not_ready = true;
-      not_ready_.push_back(static_cast<uint32_t>(message->number));
+      not_ready_.push_back(bits);
     }
     return Taken::kNo;
   }

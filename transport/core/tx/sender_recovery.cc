@@ -16,6 +16,7 @@
 namespace paceline {
 namespace {
 
+constexpr Duration kHeldRetry = Duration::Millis(500);
 constexpr uint32_t kProbesBeforeTimeout = 2;
 constexpr uint32_t kMaxBackoff = 6;
 constexpr uint32_t kMaxReorderSteps = 16;
@@ -79,6 +80,10 @@ void Sender::HandleTimeout(Time now) {
     stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
     demand_pending_ = static_cast<uint8_t>((1u << peer_->remote_ports) - 1);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) ActiveFlow(port, now);
+    if (now - held_retried_at_ >= kHeldRetry) {
+      held_retried_at_ = now;
+      RetryHeld();
+    }
     may_have_more_ = true;
   }
   if (timeout_at_ > now) return;
@@ -109,6 +114,17 @@ void Sender::HandleTimeout(Time now) {
   last_progress_ = now;
   AdvanceBase();
   RearmTimeout();
+}
+
+// A message may be held because of a "not ready" that came late, after the peer had taken it: then nobody will clear it. So
+// each is tried again now and then; the peer takes it, says that it has it, or puts it off once more.
+void Sender::RetryHeld() {
+  for (TxMessage* message = waiting_.front(); message != nullptr;) {
+    TxMessage* next = waiting_.Next(message);
+    const bool was_sent = message->payload_bytes == 0 || message->payload_bytes > message->unsent_bytes();
+    if (message->held && was_sent) Clear(message);
+    message = next;
+  }
 }
 
 void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
@@ -224,14 +240,16 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
 }
 
 void Sender::DetectPathGaps(uint64_t psn, Time now) {
-  const Outstanding& acked = outstanding_[psn];
+  Outstanding& acked = outstanding_[psn];
   const Port& port = context_->ports[acked.local_port];
   if (!port.capabilities.keeps_path_order) return;
   const bool trusted = now >= trust_path_order_from_;
   uint64_t earlier = acked.previous_on_path;
+  // What stands before this packet is judged now: later packets of the path need not look further back. (A packet that is
+  // resolved for another reason says nothing of those before it.)
+  if (trusted) acked.previous_on_path = 0;
   while (earlier >= outstanding_.begin() && earlier != 0) {
     const Outstanding& entry = outstanding_[earlier];
-    if (entry.state == Outstanding::State::kResolved) break;
     const uint64_t next = entry.previous_on_path;
     if (entry.state == Outstanding::State::kOutstanding && (trusted || entry.written)) {
       OnPacketLost(earlier, LossCause::kPathGap, now);

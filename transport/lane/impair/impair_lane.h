@@ -1,5 +1,6 @@
-// A lane around another lane that makes its network a bad one: packets that arrive are lost, doubled, delayed, reordered
-// or damaged, at random from a seed. For tests and experiments on real networks; the simulated fabric has its own faults.
+// A lane around another lane that makes its network a bad one: packets that arrive are lost, doubled, delayed,
+// reordered or damaged, at random from a seed. For tests and experiments on real networks; the simulated fabric has its
+// own faults.
 //
 // Everything happens on arrival, where the time is known and where sending in bursts is not disturbed; with both ends
 // impaired, both directions are. Writes placed by a remote card cannot be taken back and pass untouched.

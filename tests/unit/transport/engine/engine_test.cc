@@ -66,7 +66,8 @@ class EngineTest : public ::testing::Test {
     Completion completion;
     for (int i = 0; i < 200000; ++i) {
       Step();
-      if (engines_[0]->endpoint().PollCompletions({&completion, 1}) == 1) return completion.status == OperationStatus::kOk;
+      if (engines_[0]->endpoint().PollCompletions({&completion, 1}) == 1)
+        return completion.status == OperationStatus::kOk;
     }
     return false;
   }
@@ -108,6 +109,30 @@ TEST_F(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
   EXPECT_TRUE(StepUntilReceived());
   EXPECT_EQ(from, to);
   EXPECT_EQ(engines_[1]->endpoint().counters().retransmits, 0u);
+}
+
+TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
+  auto lane = std::make_unique<MemoryLane>(0);
+  MemoryLane other(1);
+  MemoryLane::Join(*lane, other);
+  MemoryLane* ours = lane.get();
+  EngineOptions options = Options();
+  options.replies_first = true;
+  std::vector<std::unique_ptr<Lane>> list;
+  list.push_back(std::move(lane));
+  auto engine = Engine::Create(options, std::move(list));
+  ASSERT_TRUE(engine.ok());
+  const uint8_t junk[4] = {};
+  TxSegment segment;
+  segment.header = junk;
+  segment.header_bytes = sizeof(junk);
+  other.Send({&segment, 1});
+  const Time now = Time::FromNanos(1'000'000);
+  ours->sends.clear();
+  EXPECT_EQ((*engine)->Poll(now), now);  // again at once
+  EXPECT_TRUE((*engine)->last_poll_was_busy());
+  EXPECT_TRUE(ours->sends.empty());
+  EXPECT_GT((*engine)->Poll(now), now);
 }
 
 TEST_F(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {

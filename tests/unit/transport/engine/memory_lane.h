@@ -1,5 +1,5 @@
-// Two lanes joined in memory, for tests of the engine: what one sends the other receives. How much a Send takes, and what
-// room() says, can be set, to play a kernel whose buffers run out.
+// Two lanes joined in memory, for tests of the engine: what one sends the other receives. How much a Send takes, and
+// what room() says, can be set, to play a kernel whose buffers run out.
 //
 // Thread rule: one thread. Each lane must outlive the use of the other.
 #pragma once
@@ -36,10 +36,10 @@ class MemoryLane final : public Lane {
     b.peer_ = &a;
   }
 
-  size_t take = SIZE_MAX;        // segments that the next Sends take, all together
-  size_t promised = SIZE_MAX;    // what room() says
+  size_t take = SIZE_MAX;      // segments that the next Sends take, all together
+  size_t promised = SIZE_MAX;  // what room() says
   LaneStatus current_status;
-  std::vector<size_t> sends;     // segments offered, by call
+  std::vector<size_t> sends;  // segments offered, by call
   bool has_descriptor = true;
 
   std::string_view name() const override { return name_; }
@@ -57,7 +57,8 @@ class MemoryLane final : public Lane {
     if (take != SIZE_MAX) take -= count;
     for (const TxSegment& segment : segments.first(count)) {
       std::vector<uint8_t> bytes(segment.header, segment.header + segment.header_bytes);
-      if (segment.payload != nullptr) bytes.insert(bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
+      if (segment.payload != nullptr)
+        bytes.insert(bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
       peer_->arrived_.push_back(std::move(bytes));
       peer_->Signal();
       ++counters_.tx_packets;

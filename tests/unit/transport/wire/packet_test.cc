@@ -78,7 +78,11 @@ std::vector<uint8_t> Encoded(const DataHeader& header) {
 TEST(PacketTest, EveryKindOfDataHeaderComesBackAsItWasWritten) {
   for (uint8_t kind = 0; kind <= kLastMessageKind; ++kind) {
     for (const bool immediate : {false, true}) {
-      const DataHeader header = SomeHeader(static_cast<MessageKind>(kind), immediate);
+      const auto message = static_cast<MessageKind>(kind);
+      if (immediate && message != MessageKind::kSend && message != MessageKind::kWrite && message != MessageKind::kAnnounce) {
+        continue;  // no other kind has one
+      }
+      const DataHeader header = SomeHeader(message, immediate);
       const std::vector<uint8_t> bytes = Encoded(header);
       ASSERT_GE(bytes.size(), 64u);
       ASSERT_LE(bytes.size(), limits::kMaxDataHeaderBytes);
@@ -109,7 +113,7 @@ TEST(PacketTest, PayloadBehindTheHeaderChangesNothing) {
 }
 
 TEST(PacketTest, AnyTurnedBitOfTheHeaderIsSeen) {
-  const std::vector<uint8_t> good = Encoded(SomeHeader(MessageKind::kCompareSwap, true));
+  const std::vector<uint8_t> good = Encoded(SomeHeader(MessageKind::kCompareSwap, false));
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::vector<uint8_t> bytes = good;
     bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));

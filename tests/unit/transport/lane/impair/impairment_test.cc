@@ -23,10 +23,10 @@ TEST(Impairment, ReadsEveryKey) {
 }
 
 TEST(Impairment, NamesWhatIsWrong) {
-  for (const auto& [text, part] : {std::pair{"loss=2", "loss=2"}, std::pair{"loss=-1%", "loss=-1%"},
-                                   std::pair{"loss=nan", "loss=nan"}, std::pair{"loss", "key=value"},
-                                   std::pair{"theft=1%", "theft"}, std::pair{"delay=soon", "delay=soon"},
-                                   std::pair{"delay=99999ms", "delay=99999ms"}, std::pair{"seed=x", "seed=x"}}) {
+  for (const auto& [text, part] :
+       {std::pair{"loss=2", "loss=2"}, std::pair{"loss=-1%", "loss=-1%"}, std::pair{"loss=nan", "loss=nan"},
+        std::pair{"loss", "key=value"}, std::pair{"theft=1%", "theft"}, std::pair{"delay=soon", "delay=soon"},
+        std::pair{"delay=99999ms", "delay=99999ms"}, std::pair{"seed=x", "seed=x"}}) {
     const auto parsed = ParseImpairment(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(part));

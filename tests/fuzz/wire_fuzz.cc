@@ -1,0 +1,75 @@
+// Feeds bytes to every parser of the wire format: none may read past its input, and what parses must be within its bounds
+// and encode to the same bytes again where the encoding is unique. The first byte of the input says how the rest is used:
+// bit 0: make the header checksum right first, so that the parsers behind it are reached.
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "transport/base/limits.h"
+#include "transport/wire/frames.h"
+#include "transport/wire/handshake.h"
+#include "transport/wire/packet.h"
+
+namespace {
+
+using namespace paceline;  // NOLINT: one small program
+
+void Require(bool holds) {
+  if (!holds) std::abort();
+}
+
+class Checker final : public wire::FrameHandler {
+ public:
+  void OnAck(const wire::AckFrame& frame) override { Require(frame.words <= limits::kSackWords && frame.base % 64 == 0); }
+  void OnGrant(const wire::GrantFrame& frame) override {
+    Require(frame.clears <= wire::GrantFrame::kMaxClears && frame.port < limits::kMaxPorts);
+  }
+  void OnDemand(const wire::DemandFrame& frame) override { Require(frame.port < limits::kMaxPorts); }
+  void OnTrimmed(const wire::TrimmedFrame& frame) override { Require(frame.count <= wire::TrimmedFrame::kMaxPsns); }
+  void OnNotReady(uint32_t) override {}
+  void OnPing(uint32_t) override {}
+  void OnPong(uint32_t) override {}
+  void OnClose(uint16_t) override {}
+  void OnCloseAck(uint16_t) override {}
+  void OnAbort(uint16_t) override {}
+};
+
+void CheckHello(const wire::Hello& hello) {
+  Require(hello.ports >= 1 && hello.ports <= limits::kMaxPorts && hello.algorithm.size() <= 32);
+  for (uint8_t i = 0; i < hello.ports; ++i) Require(hello.addresses[i].size <= LaneAddress::kMaxBytes);
+}
+
+void ParseBody(std::span<const uint8_t> body) {
+  if (const auto init = wire::ParseInit(body)) CheckHello(init->hello);
+  if (const auto accept = wire::ParseAccept(body)) CheckHello(accept->hello);
+  wire::ParseCookie(body);
+  wire::ParseRefuse(body);
+  Checker checker;
+  wire::ParseFrames(body, checker);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  std::vector<uint8_t> packet(data + 1, data + size);
+  if ((data[0] & 1) != 0 && packet.size() >= wire::kCommonBytes && packet.size() <= 1024) {
+    const auto type = static_cast<wire::PacketType>(packet[0] & 0x0f);
+    wire::FinishPacket(packet, type, packet[1], static_cast<uint32_t>(packet[4]));
+  }
+  bool bad_checksum = false;
+  if (const auto common = wire::ParseCommon(packet, &bad_checksum)) {
+    Require(common->header_bytes >= wire::kCommonBytes && common->header_bytes <= packet.size());
+    if (const auto header = wire::ParseData(*common, packet)) {
+      std::vector<uint8_t> again(limits::kMaxDataHeaderBytes);
+      const size_t bytes = wire::EncodeData(*header, again);
+      Require(bytes == common->header_bytes);
+      again.resize(bytes);
+      const auto common_again = wire::ParseCommon(again, &bad_checksum);
+      Require(common_again.has_value() && wire::ParseData(*common_again, again).has_value());
+    }
+    ParseBody(std::span<const uint8_t>(packet).subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes));
+  }
+  ParseBody(packet);
+  return 0;
+}

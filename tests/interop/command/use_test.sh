@@ -1,0 +1,42 @@
+#!/bin/bash
+# Help, version, information and wrong use: exit status 0 or 2, and messages that name what is wrong.
+set -u
+. "$(dirname "$0")/common.sh"
+
+expect 0 "perf" --help
+expect 0 "paceline 0." --version
+expect 0 "alltoall" perf --help
+expect 0 "--impair" perf local --help
+expect 0 "--device" perf server --help
+expect 0 "host" perf client --help
+expect 0 "--json" info --help
+expect 0 "tita" info
+expect 0 "planned" info
+expect 0 '"congestion_control"' info --json
+"$paceline" info --json >"$work/info.json"
+field "$work/info.json" 'all("reason" in x for x in d["lanes"] if not x["usable"])'
+field "$work/info.json" 'any(x["name"] == "udp" and x["usable"] for x in d["lanes"])'
+field "$work/info.json" 'd["hcas"]["devices"] or d["hcas"]["reason"]'
+field "$work/info.json" 'd["gpus"]["devices"] or d["gpus"]["reason"]'
+
+expect 2 ""
+expect 2 "" dance
+expect 2 "" perf
+expect 2 "" perf dance
+expect 2 "--no-such" perf local --no-such
+expect 2 "teleport" perf local --op teleport
+expect 2 "huge" perf local --size huge
+expect 2 "planned" perf local --memory gpu:0
+expect 2 "theft" perf local --impair theft=1%
+expect 2 "pigeon" perf local --lane pigeon
+expect 2 "hope" perf local --cc hope
+expect 2 "hope" perf local --cc-set hope=1
+expect 2 "--ranks" perf alltoall --ranks 1
+expect 2 "" perf client
+PACELINE_MTU=big expect 2 "PACELINE_MTU=big" perf local
+PACELINE_PROGRESS=magic expect 2 "PACELINE_PROGRESS=magic" perf local
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 expect 2 "mpirun started 4" perf alltoall --ranks 3
+
+expect 2 "no_such_card0" perf local --device no_such_card0 --iterations 1
+expect 1 "no paceline perf server" perf client 127.0.0.1 --port 1
+finish

@@ -1,0 +1,59 @@
+#include "tools/perf/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace paceline::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Spec, Sizes) {
+  EXPECT_EQ(*ParseSize("64"), 64u);
+  EXPECT_EQ(*ParseSize("64K"), 65536u);
+  EXPECT_EQ(*ParseSize("1M"), 1048576u);
+  EXPECT_EQ(*ParseSize("16g"), 16ull << 30);
+  for (const char* bad : {"", "0", "-1", "K", "1.5M", "17G", "12Q", "99999999999999999999"}) {
+    EXPECT_THAT(std::string(ParseSize(bad).status().message()), HasSubstr("not a size")) << bad;
+  }
+  EXPECT_THAT(*ParseSizes("64:512"), ElementsAre(64, 128, 256, 512));
+  EXPECT_THAT(*ParseSizes("100:350"), ElementsAre(100, 200));
+  EXPECT_FALSE(ParseSizes("64").ok());
+  EXPECT_THAT(std::string(ParseSizes("64:32").status().message()), HasSubstr("empty"));
+}
+
+TEST(Spec, Rates) {
+  EXPECT_DOUBLE_EQ(*ParseBitRate("5"), 5e9);
+  EXPECT_DOUBLE_EQ(*ParseBitRate("2.5G"), 2.5e9);
+  EXPECT_DOUBLE_EQ(*ParseBitRate("200M"), 2e8);
+  for (const char* bad : {"", "0", "-2", "fast", "nan", "inf"}) EXPECT_FALSE(ParseBitRate(bad).ok()) << bad;
+}
+
+TEST(Spec, TravelsWhole) {
+  TestSpec spec;
+  spec.kind = "incast";
+  spec.op = "write";
+  spec.sizes = {1, 2, 3};
+  spec.iterations = 4;
+  spec.seconds = 5.5;
+  spec.warmup = 6;
+  spec.window = 7;
+  spec.bidirectional = true;
+  spec.rate = 8e9;
+  spec.interval = 9;
+  spec.seed = 10;
+  spec.congestion_control = "swift";
+  const auto back = TestSpec::FromJson(spec.ToJson().dump());
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->ToJson(), spec.ToJson());
+}
+
+TEST(Spec, StrangersAreRefused) {
+  for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 2}"}) {
+    EXPECT_FALSE(TestSpec::FromJson(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::tools
