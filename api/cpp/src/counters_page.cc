@@ -157,8 +157,9 @@ Result<std::unique_ptr<CountersPage>> CountersPage::Create(std::span<const Count
   header->records = static_cast<uint32_t>(counters.size());
   header->pid = static_cast<uint64_t>(getpid());
   header->started = header->updated = UnixNanos();
-  std::atomic_thread_fence(std::memory_order_release);
-  std::memcpy(header->magic, kMagic, sizeof(kMagic));
+  uint64_t magic;
+  std::memcpy(&magic, kMagic, sizeof(magic));
+  __atomic_store_n(reinterpret_cast<uint64_t*>(header->magic), magic, __ATOMIC_RELEASE);
   return page;
 }
 

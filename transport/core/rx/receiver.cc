@@ -87,6 +87,7 @@ void Receiver::FailAll(OperationStatus status, Time now) {
 }
 
 void Receiver::FailReceives(OperationStatus status, Time now) {
+  closing_ = true;
   while (PostedReceive* receive = matcher_.TakeFirstReceive()) FailReceive(receive, status);
   ahead_bytes_ = 0;
   for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
@@ -95,8 +96,9 @@ void Receiver::FailReceives(OperationStatus status, Time now) {
     FailReceive(std::exchange(message->receive, nullptr), status);
     --matched_;
     message->target = nullptr;
-    message->discard = true;
+    RefuseSend(message);
   }
+  while (RxMessage* message = matcher_.TakeFirstUnexpected()) RefuseSend(message);
   demand_changed_ = true;
   FinishBurst(now);
 }

@@ -30,7 +30,7 @@ class Receiver {
   void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
   bool Cancel(OperationId id, Time now);
   void FailAll(OperationStatus status, Time now);
-  // Ends the receives only; answers to requests of ours still come in. A receive whose buffer a remote card may still
+  // Ends the receives only, and refuses sends of the peer from now on; answers to requests of ours still come in. A receive whose buffer a remote card may still
   // write to ends with its message.
   void FailReceives(OperationStatus status, Time now);
   bool UsesRegion(RegionId region) const;
@@ -102,6 +102,7 @@ class Receiver {
   void FinishAnswer(RxMessage* message);
   void Refuse(RxMessage* message, OperationStatus status);
   void RefuseWrite(RxMessage* message);
+  void RefuseSend(RxMessage* message);
   void PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                   RegionId region);
   void MarkDone(uint64_t number);
@@ -124,6 +125,7 @@ class Receiver {
   uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
   uint32_t open_failures_ = 0;
   bool demand_changed_ = false;
+  bool closing_ = false;         // no receive will ever be posted again
   bool prompt_ack_ = false;  // a message has been completed that the sender waits for
   bool grant_pending_ = false;
   std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told

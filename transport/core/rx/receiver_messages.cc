@@ -190,6 +190,7 @@ void Receiver::Match(RxMessage* message) {
     Attach(message, receive);
     return;
   }
+  if (closing_) return RefuseSend(message);
   ++context_->counters.unexpected_messages;
   const bool rendezvous = message->length > context_->options.eager_bytes;
   matcher_.AddUnexpected(message, rendezvous && !message->stored);
@@ -409,8 +410,11 @@ void Receiver::FinishAnswer(RxMessage* message) {
   TxMessage* request = sender_->FindMessage(message->request);
   if (request == nullptr) return;
   if (message->kind == MessageKind::kFailure) {
-    const bool access = message->value == static_cast<uint64_t>(OperationStatus::kRemoteAccess);
-    sender_->FinishRequest(request, access ? OperationStatus::kRemoteAccess : OperationStatus::kRemoteError, 0);
+    auto status = static_cast<OperationStatus>(message->value);
+    if (status != OperationStatus::kRemoteAccess && status != OperationStatus::kConnectionClosed) {
+      status = OperationStatus::kRemoteError;
+    }
+    sender_->FinishRequest(request, status, 0);
   } else if (request->wants_answer) {
     sender_->FinishRequest(request, OperationStatus::kOk, message->value);
   }
@@ -431,6 +435,16 @@ void Receiver::RefuseWrite(RxMessage* message) {
   if (message->has_immediate) context_->completions.Unreserve();
   demand_changed_ = true;
   Refuse(message, OperationStatus::kRemoteAccess);
+}
+
+// A send that no receive will take any more.
+void Receiver::RefuseSend(RxMessage* message) {
+  if (message->stored) return Delete(message);  // its sender has its completion
+  if (message->accepted) expected_bytes_ -= message->length - message->arrived_bytes;
+  message->clear_link.Unlink();
+  FreeBounce(message);
+  demand_changed_ = true;
+  Refuse(message, OperationStatus::kConnectionClosed);
 }
 
 void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,

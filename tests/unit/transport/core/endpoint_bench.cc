@@ -1,0 +1,177 @@
+// What the core costs: a poll with few and with many idle connections, the memory of an idle connection, and a packet from
+// one endpoint to another (4 KB of payload, real and phantom), next to copying the same bytes.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/support/test_congestion_control.h"
+#include "transport/core/endpoint.h"
+
+namespace paceline {
+namespace {
+
+class NoLanes final : public EndpointEnvironment {
+ public:
+  uint32_t OpenPeer(uint32_t, const LaneAddress&) override { return 1; }
+  void ClosePeer(uint32_t, uint32_t) override {}
+  uint64_t RegisterMemory(uint32_t, void*, size_t) override { return 0; }
+  void DeregisterMemory(uint32_t, uint64_t) override {}
+};
+
+LaneCapabilities Capabilities() {
+  LaneCapabilities capabilities;
+  capabilities.max_packet_bytes = 4096 + 96;
+  capabilities.entropies = 64;
+  capabilities.link_rate = Rate::Gbps(100);
+  capabilities.base_rtt = Duration::Micros(10);
+  return capabilities;
+}
+
+// Two endpoints and the bytes between them: what one wants to send the other handles at once.
+class Pair {
+ public:
+  Pair() : a_(New(1)), b_(New(2)) {}
+
+  std::pair<ConnectionId, ConnectionId> Connect() {
+    const ConnectionId a = a_->ReserveConnection();
+    const ConnectionId b = b_->ReserveConnection();
+    a_->Establish(a, {.peer_connection = b, .addresses = {LaneAddress{}}}, now_);
+    b_->Establish(b, {.peer_connection = a, .addresses = {LaneAddress{}}}, now_);
+    return {a, b};
+  }
+  Endpoint& a() { return *a_; }
+  Endpoint& b() { return *b_; }
+  Time now() const { return now_; }
+  void Advance(Duration time) {
+    now_ = now_ + time;
+    Step();
+  }
+  // One pass of both; returns the packets moved.
+  size_t Step() {
+    now_ = now_ + Duration::Nanos(200);
+    return Move(*a_, *b_) + Move(*b_, *a_);
+  }
+
+ private:
+  std::unique_ptr<Endpoint> New(uint64_t seed) {
+    EndpointOptions options;
+    options.seed = seed;
+    const PortDescription port{Capabilities(), LaneAddress{}};
+    return std::make_unique<Endpoint>(
+        options, support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024), &environment_,
+        std::span(&port, 1));
+  }
+  size_t Move(Endpoint& from, Endpoint& to) {
+    if (from.PollTimeout() <= now_) from.HandleTimeout(now_);
+    const size_t count = from.PollTransmit(0, burst_, TxBurst::kSegments, now_);
+    for (size_t i = 0; i < count; ++i) {
+      const TxSegment& sent = burst_.segments[i];
+      RxSegment& got = arrived_[i];
+      got = RxSegment{};
+      std::memcpy(wire_[i].data(), sent.header, sent.header_bytes);
+      got.data = wire_[i].data();
+      got.data_bytes = sent.header_bytes;
+      if (sent.payload != nullptr && sent.payload_bytes > 0) {
+        std::memcpy(wire_[i].data() + sent.header_bytes, sent.payload, sent.payload_bytes);
+        got.data_bytes += sent.payload_bytes;
+      } else {
+        got.phantom_bytes = sent.payload_bytes;
+      }
+      got.source = &address_;
+      got.received_at = now_;
+    }
+    if (count > 0) to.HandleSegments(0, std::span(arrived_).first(count), now_);
+    return count;
+  }
+
+  NoLanes environment_;
+  LaneAddress address_;
+  Time now_ = Time::FromNanos(1'000'000);
+  std::unique_ptr<Endpoint> a_;
+  std::unique_ptr<Endpoint> b_;
+  TxBurst burst_;
+  std::array<RxSegment, TxBurst::kSegments> arrived_;
+  std::array<std::array<uint8_t, 8192>, TxBurst::kSegments> wire_;
+};
+
+void BM_IdlePoll(benchmark::State& state) {
+  auto pair = std::make_unique<Pair>();
+  std::vector<ConnectionId> connections;
+  for (int64_t i = 0; i < state.range(0); ++i) connections.push_back(pair->Connect().first);
+  TxBurst burst;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(pair->a().PollTimeout());
+    benchmark::DoNotOptimize(pair->a().PollTransmit(0, burst, TxBurst::kSegments, pair->now()));
+    std::array<Completion, 16> completions;
+    benchmark::DoNotOptimize(pair->a().PollCompletions(completions));
+  }
+  state.counters["bytes_per_idle_connection"] = static_cast<double>(pair->a().MemoryOf(connections[0]));
+}
+BENCHMARK(BM_IdlePoll)->Arg(10)->Arg(10'000);
+
+// A connection that was used and then left alone.
+void BM_IdleMemoryAfterUse(benchmark::State& state) {
+  auto pair = std::make_unique<Pair>();
+  const auto [a, b] = pair->Connect();
+  std::vector<uint8_t> out(1 << 20), in(1 << 20);
+  pair->b().PostReceive(b, {.buffer = {in.data(), in.size()}}, pair->now());
+  pair->a().PostSend(a, {.buffer = {out.data(), out.size()}}, pair->now());
+  std::array<Completion, 16> completions;
+  while (pair->a().PollCompletions(completions) == 0) pair->Step();
+  const size_t used = pair->a().MemoryOf(a);
+  for (int i = 0; i < 30; ++i) pair->Advance(Duration::Millis(100));
+  for (auto _ : state) benchmark::DoNotOptimize(pair->a().MemoryOf(a));
+  state.counters["in_use_bytes"] = static_cast<double>(used);
+  state.counters["idle_bytes"] = static_cast<double>(pair->a().MemoryOf(a));
+}
+BENCHMARK(BM_IdleMemoryAfterUse);
+
+// Both endpoints' work for each packet with payload, acknowledgements included.
+void Transfer(benchmark::State& state, bool phantom, size_t idle) {
+  constexpr size_t kBytes = 4 << 20;
+  auto pair = std::make_unique<Pair>();
+  const auto [a, b] = pair->Connect();
+  for (size_t i = 0; i < idle; ++i) pair->Connect();
+  std::vector<uint8_t> out(phantom ? 0 : kBytes, 1), in(phantom ? 0 : kBytes);
+  LocalBuffer from{out.data(), kBytes}, to{in.data(), kBytes};
+  if (phantom) {
+    from = {nullptr, kBytes, pair->a().RegisterMemory(nullptr, kBytes, kLocalOnly, MemoryKind::kPhantom)};
+    to = {nullptr, kBytes, pair->b().RegisterMemory(nullptr, kBytes, kLocalOnly, MemoryKind::kPhantom)};
+  }
+  std::array<Completion, 16> completions;
+  for (auto _ : state) {
+    pair->b().PostReceive(b, {.buffer = to}, pair->now());
+    pair->a().PostSend(a, {.buffer = from}, pair->now());
+    size_t done = 0;
+    while (done < 2) {
+      pair->Step();
+      done += pair->a().PollCompletions(completions);
+      done += pair->b().PollCompletions(completions);
+    }
+  }
+  const auto packets = static_cast<double>(pair->a().counters().tx_data_packets);
+  state.counters["per_packet"] =
+      benchmark::Counter(packets, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.SetBytesProcessed(static_cast<int64_t>(pair->a().counters().tx_data_bytes));
+}
+BENCHMARK_CAPTURE(Transfer, real_payload, false, 0);
+BENCHMARK_CAPTURE(Transfer, phantom_payload, true, 0);
+BENCHMARK_CAPTURE(Transfer, phantom_payload_beside_10000_idle, true, 10'000);
+
+void BM_Memcpy(benchmark::State& state) {
+  std::vector<uint8_t> out(4 << 20, 1), in(4 << 20);
+  for (auto _ : state) {
+    std::memcpy(in.data(), out.data(), out.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * (4 << 20));
+}
+BENCHMARK(BM_Memcpy);
+
+}  // namespace
+}  // namespace paceline
+
+BENCHMARK_MAIN();
