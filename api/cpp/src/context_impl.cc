@@ -66,6 +66,7 @@ Status ContextImpl::Open(const ContextOptions& options) {
   if (options.progress == ProgressMode::kThread) {
     notify_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notify_ < 0) return Status(StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
+    threaded_ = true;
     thread_ = std::make_unique<ProgressThread>(progress_.get(), [this] { return AfterPass(); });
   }
   return Status();
@@ -229,7 +230,7 @@ bool ContextImpl::Pass() {
 
 Time ContextImpl::AfterPass() {
   DrainEvents();
-  if (thread_ != nullptr && (FillRing() || event_seen_)) NotifyWaiters();
+  if (threaded_ && (FillRing() || event_seen_)) NotifyWaiters();
   if (page_ == nullptr) return Time::Never();
   page_is_old_ |= engine_->last_poll_was_busy();
   if (!page_is_old_) return Time::Never();
@@ -268,7 +269,7 @@ size_t ContextImpl::PollCompletions(Completion* out, size_t room) {
     }
     return count;
   };
-  if (thread_ != nullptr) {
+  if (threaded_) {
     if (!ready_.load(std::memory_order_acquire)) return 0;
     return Locked(false, [&] {
       const size_t count = take();
@@ -290,7 +291,7 @@ bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nano
   const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
   while (true) {
     if (Locked(false, done)) return true;
-    if (thread_ != nullptr) {
+    if (threaded_) {
       if (MonotonicNow() >= deadline) return false;
       usleep(50);  // connection set-up only: no need to be quick
     } else if (!Pass()) {
@@ -304,7 +305,7 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
   const Time start = MonotonicNow();
   const Time deadline = start + Duration::Nanos(timeout.count());
   const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
-  if (thread_ == nullptr) {
+  if (!threaded_) {
     while (true) {
       if (ready()) return true;
       if (interrupted_.exchange(false)) return false;
@@ -337,7 +338,7 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
 
 void ContextImpl::Interrupt() {
   interrupted_.store(true);
-  if (thread_ == nullptr) {
+  if (!threaded_) {
     progress_->Wake();
     return;
   }
@@ -346,7 +347,7 @@ void ContextImpl::Interrupt() {
 }
 
 bool ContextImpl::Arm() {
-  if (thread_ == nullptr) {
+  if (!threaded_) {
     if (FillRing() || std::exchange(event_seen_, false)) return false;
     return progress_->Arm();
   }

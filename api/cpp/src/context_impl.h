@@ -38,7 +38,7 @@ class ContextImpl {
   // Runs `function` with the engine to itself. `posted`: it gives the engine something to do.
   template <typename Function>
   auto Locked(bool posted, Function&& function) {
-    if (thread_ != nullptr) return thread_->Locked(posted, std::forward<Function>(function));
+    if (threaded_) return thread_->Locked(posted, std::forward<Function>(function));
     if (posted) progress_->Kick();
     return function();
   }
@@ -75,8 +75,8 @@ class ContextImpl {
   void Interrupt();
   size_t PollCompletions(Completion* out, size_t room);
   bool Arm();
-  int descriptor() const { return thread_ != nullptr ? notify_ : progress_->descriptor(); }
-  bool threaded() const { return thread_ != nullptr; }
+  int descriptor() const { return threaded_ ? notify_ : progress_->descriptor(); }
+  bool threaded() const { return threaded_; }
 
   // ---- looking in
   std::vector<Counter> Counters();
@@ -117,6 +117,7 @@ class ContextImpl {
   Time published_;
   bool page_is_old_ = false;
 
+  bool threaded_ = false;           // there is a progress thread; set before it runs, unlike thread_
   int notify_ = -1;                 // progress thread: eventfd behind descriptor()
   bool armed_ = false;              // progress thread: somebody waits for notify_
   std::atomic<bool> ready_{false};  // progress thread: a completion or event waits; a hint without the lock
