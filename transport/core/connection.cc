@@ -160,16 +160,14 @@ void Connection::HandleData(const wire::DataHeader& header, const Receiver::Arri
     return;
   }
   if (!open()) return;
-  last_active_ = now;
-  released_ = false;
+  NoteUse(now);
   receiver_.HandleData(header, arrival, now);
 }
 
 void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
   Heard(port, now);
   if (!open()) return;
-  last_active_ = now;
-  released_ = false;
+  NoteUse(now);
   receiver_.HandlePlaced(port, immediate, bytes, now);
 }
 
@@ -183,21 +181,19 @@ bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Tim
 
 void Connection::OnAck(const wire::AckFrame& frame) {
   if (!open()) return;
-  last_active_ = now_;
+  NoteUse(now_);
   sender_.HandleAck(frame, arrived_, now_);
 }
 
 void Connection::OnGrant(const wire::GrantFrame& frame) {
   if (!open()) return;
-  last_active_ = now_;
-  released_ = false;
+  NoteUse(now_);
   sender_.HandleGrant(frame, now_);
 }
 
 void Connection::OnDemand(const wire::DemandFrame& frame) {
   if (!open()) return;
-  last_active_ = now_;
-  released_ = false;
+  NoteUse(now_);
   receiver_.HandleDemand(frame, now_);
 }
 

@@ -32,6 +32,7 @@ PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* o
   }
   message->operation_id = context_.next_operation++;
   if (operation != nullptr) *operation = message->operation_id;
+  connection->NoteUse(now);
   connection->sender().Post(message, now);
   After(connection, now);
   return PostResult::kOk;
@@ -79,6 +80,7 @@ PostResult Endpoint::Impl::PostReceive(ConnectionId id, const ReceiveRequest& re
   }
   const OperationId receive = context_.next_operation++;
   if (operation != nullptr) *operation = receive;
+  connection->NoteUse(now);
   connection->receiver().PostReceive(request, receive, now);
   After(connection, now);
   return PostResult::kOk;

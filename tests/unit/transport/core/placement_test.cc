@@ -140,7 +140,7 @@ TEST_P(PlacementTest, ARevokedRegionIsNotWritten) {
 }
 
 TEST_P(PlacementTest, UnregisteredReceiveBuffersWorkToo) {
-  for (const size_t bytes : {size_t{100}, size_t{20'000}, size_t{1'000'000}}) Exchange(0, bytes);
+  for (const size_t bytes : {size_t{100}, size_t{5'000}, size_t{1'000'000}}) Exchange(0, bytes);
 }
 
 TEST_P(PlacementTest, RegistrationsAreGivenBack) {
@@ -151,10 +151,10 @@ TEST_P(PlacementTest, RegistrationsAreGivenBack) {
 
 // More messages than the 12 bits of the slot in the immediate tell apart.
 TEST_P(PlacementTest, SlotsAreUsedAgain) {
-  GuardedBuffer& memory = NewBuffer(20'000);
+  GuardedBuffer& memory = NewBuffer(5'000);
   const RemoteMemory remote = Export(1, memory, kRemoteWrite);
-  GuardedBuffer& out = NewFilled(20'000, 1);
-  for (int i = 0; i < 9000; ++i) {
+  GuardedBuffer& out = NewFilled(5'000, 1);
+  for (int i = 0; i < 5000; ++i) {
     Write(0, out, remote);
     if (i % 64 == 63) AwaitAll();
   }
