@@ -49,7 +49,6 @@ struct FlowInfo {
 };
 
 // ---- sender side
-// -----------------------------------------------------------------------------------------------------
 
 struct AckSample {
   Time now;
@@ -120,7 +119,6 @@ class SenderController {
 };
 
 // ---- receiver side
-// ---------------------------------------------------------------------------------------------------
 
 struct ArrivalSample {
   Time now;
@@ -165,7 +163,6 @@ class ReceiverController {
 };
 
 // ---- an algorithm, as one endpoint runs it
-// ------------------------------------------------------------------------------
 
 class CongestionControl {
  public:

@@ -67,7 +67,6 @@ INSTANTIATE_TEST_SUITE_P(Registry, ClosedLoop, ::testing::ValuesIn(AlgorithmsUnd
                          [](const auto& algorithm) { return algorithm.param.label; });
 
 // ---- what `tita` is for
-// ------------------------------------------------------------------------------------------------
 
 class TitaClosedLoop : public ::testing::TestWithParam<bool> {
  protected:

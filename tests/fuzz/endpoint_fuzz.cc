@@ -126,8 +126,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   left.PostSend(a, {.buffer = buffer(30'000).local(), .tag = 1, .user_data = number++}, now);
   left.PostSend(a, {.buffer = buffer(5000).local(), .tag = 2, .user_data = number++}, now);
   left.PostSend(a, {.buffer = buffer(9000).local(), .tag = 3, .user_data = number++}, now);
-  left.PostWrite(a, {.buffer = buffer(20'000).local(), .remote = remote, .immediate = 7, .has_immediate = true, .user_data = number++}, now);
-  left.PostRead(a, {.buffer = buffer(20'000).local(), .remote = remote, .remote_offset = 20'000, .user_data = number++}, now);
+  left.PostWrite(a,
+                 {.buffer = buffer(20'000).local(),
+                  .remote = remote,
+                  .immediate = 7,
+                  .has_immediate = true,
+                  .user_data = number++},
+                 now);
+  left.PostRead(a, {.buffer = buffer(20'000).local(), .remote = remote, .remote_offset = 20'000, .user_data = number++},
+                now);
   left.PostAtomic(a, {.remote = remote, .remote_offset = 8, .operand = 1, .user_data = number++}, now);
   left.PostFlush(a, {.user_data = number++}, now);
   right.PostSend(b, {.buffer = buffer(20'000).local(), .tag = 4, .user_data = number++}, now);

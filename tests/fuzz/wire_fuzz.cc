@@ -1,6 +1,6 @@
-// Feeds bytes to every parser of the wire format: none may read past its input, and what parses must be within its bounds
-// and encode to the same bytes again where the encoding is unique. The first byte of the input says how the rest is used:
-// bit 0: make the header checksum right first, so that the parsers behind it are reached.
+// Feeds bytes to every parser of the wire format: none may read past its input, and what parses must be within its
+// bounds and encode to the same bytes again where the encoding is unique. The first byte of the input says how the rest
+// is used: bit 0: make the header checksum right first, so that the parsers behind it are reached.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -20,7 +20,9 @@ void Require(bool holds) {
 
 class Checker final : public wire::FrameHandler {
  public:
-  void OnAck(const wire::AckFrame& frame) override { Require(frame.words <= limits::kSackWords && frame.base % 64 == 0); }
+  void OnAck(const wire::AckFrame& frame) override {
+    Require(frame.words <= limits::kSackWords && frame.base % 64 == 0);
+  }
   void OnGrant(const wire::GrantFrame& frame) override {
     Require(frame.clears <= wire::GrantFrame::kMaxClears && frame.port < limits::kMaxPorts);
   }

@@ -1,5 +1,5 @@
-// Retransmission costs little more than what was lost: on the simulated fabric with random loss, data packets sent again
-// stay within 1.3 times those that the network took, for every controller.
+// Retransmission costs little more than what was lost: on the simulated fabric with random loss, data packets sent
+// again stay within 1.3 times those that the network took, for every controller.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -73,14 +73,14 @@ TEST_P(EfficiencyTest, RetransmissionStaysNearToWhatWasLost) {
   std::vector<std::unique_ptr<GuardedBuffer>> in;
   for (size_t i = 0; i < kMessages; ++i) {
     in.push_back(std::make_unique<GuardedBuffer>(kBytes));
-    ASSERT_EQ(to.endpoint().PostReceive(b, {.buffer = in.back()->local(), .user_data = i + 1}, Time()), PostResult::kOk);
+    ASSERT_EQ(to.endpoint().PostReceive(b, {.buffer = in.back()->local(), .user_data = i + 1}, Time()),
+              PostResult::kOk);
     ASSERT_EQ(from.endpoint().PostSend(a, {.buffer = out.local(), .user_data = i + 1}, Time()), PostResult::kOk);
   }
   from.Touch();
   to.Touch();
-  ASSERT_TRUE(network.Run(Time() + Duration::Seconds(60), [&] {
-    return from.completions.size() == kMessages && to.completions.size() == kMessages;
-  }));
+  ASSERT_TRUE(network.Run(Time() + Duration::Seconds(60),
+                          [&] { return from.completions.size() == kMessages && to.completions.size() == kMessages; }));
   for (const auto& buffer : in) EXPECT_TRUE(buffer->Holds(1));
   network.Run(network.now() + Duration::Millis(100), [] { return false; });
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-
 namespace paceline::simulation {
 namespace {
 
@@ -16,7 +15,7 @@ constexpr uint64_t kAddAt = 0, kSwapAt = 8;  // atomics
 constexpr uint64_t kReadAt = 64;
 constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
 constexpr uint64_t kReadPattern = 0xabcdef;
-constexpr uint64_t kSlotGap = 16;            // untouched bytes behind each slot
+constexpr uint64_t kSlotGap = 16;  // untouched bytes behind each slot
 constexpr uint64_t kTags = 4;
 
 uint64_t SlotBytes(const Scenario& scenario) { return std::min<uint64_t>(scenario.max_bytes, 100'000) + kSlotGap; }
@@ -61,7 +60,7 @@ Side::Posted Side::NewPosted(Operation operation, size_t bytes) {
   return posted;
 }
 
-// ---- posting ---------------------------------------------------------------------------------------------------------------
+// ---- posting
 
 bool Side::PostNext() {
   if (closed_) {
@@ -81,7 +80,8 @@ bool Side::PostNext() {
     } else if (planned_ > 0) {
       --planned_;
       const uint64_t kind = random_->Below(10);
-      const size_t bytes = random_->Chance(0.3) ? random_->Below(std::min(scenario_.max_bytes, 65u)) : random_->Below(scenario_.max_bytes + 1);
+      const size_t bytes = random_->Chance(0.3) ? random_->Below(std::min(scenario_.max_bytes, 65u))
+                                                : random_->Below(scenario_.max_bytes + 1);
       if (kind < 5) {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kSend, bytes));
         retry_->tag = random_->Below(kTags);
@@ -96,7 +96,8 @@ bool Side::PostNext() {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kRead, std::min<uint64_t>(bytes, kReadBytes)));
         retry_->offset = kReadAt + random_->Below(kReadBytes - retry_->buffer->size() + 1);
       } else if (kind == 8) {
-        retry_ = std::make_unique<Posted>(NewPosted(random_->Chance(0.5) ? Operation::kFetchAdd : Operation::kCompareSwap, 0));
+        retry_ = std::make_unique<Posted>(
+            NewPosted(random_->Chance(0.5) ? Operation::kFetchAdd : Operation::kCompareSwap, 0));
         retry_->offset = retry_->operation == Operation::kFetchAdd ? kAddAt : kSwapAt;
         retry_->operand = retry_->number;
         retry_->compare = random_->Below(retry_->number);
@@ -135,11 +136,16 @@ PostResult Side::Post(Posted& posted) {
     case Operation::kSend:
       posted.buffer->Fill(pattern);
       result = endpoint.PostSend(connection_,
-                                 {.buffer = local, .tag = posted.tag, .immediate = posted.number, .has_immediate = true, .user_data = posted.number},
+                                 {.buffer = local,
+                                  .tag = posted.tag,
+                                  .immediate = posted.number,
+                                  .has_immediate = true,
+                                  .user_data = posted.number},
                                  now, &posted.id);
       break;
     case Operation::kReceive:
-      result = endpoint.PostReceive(connection_, {.buffer = local, .tag = posted.tag, .user_data = posted.number}, now, &posted.id);
+      result = endpoint.PostReceive(connection_, {.buffer = local, .tag = posted.tag, .user_data = posted.number}, now,
+                                    &posted.id);
       break;
     case Operation::kWrite:
     case Operation::kWriteImmediate:
@@ -211,12 +217,13 @@ size_t Side::pending_without_receives() const {
   }));
 }
 
-// ---- completions -------------------------------------------------------------------------------------------------------------
+// ---- completions
 
 void Side::OnClosed(CloseReason reason) {
   closed_ = true;
   if (!failure_allowed_) {
-    findings_->Note("side " + std::to_string(number_) + ": the connection ended: " + std::string(CloseReasonName(reason)));
+    findings_->Note("side " + std::to_string(number_) +
+                    ": the connection ended: " + std::string(CloseReasonName(reason)));
   }
 }
 
@@ -250,7 +257,8 @@ void Side::OnCompletion(const Completion& completion) {
   posted.done = true;
   --pending_;
   if (completion.operation != posted.operation) Finding(posted, "completed as another operation");
-  if (posted.cancelled && completion.status == OperationStatus::kOk) Finding(posted, "done although its cancel said yes");
+  if (posted.cancelled && completion.status == OperationStatus::kOk)
+    Finding(posted, "done although its cancel said yes");
   const bool ok = completion.status == OperationStatus::kOk;
   if (ok || completion.status == OperationStatus::kTruncated) {
     CheckOk(posted, completion);
@@ -279,7 +287,8 @@ void Side::CheckOk(Posted& posted, const Completion& completion) {
       break;
     case Operation::kRead:
       payload_bytes_ += bytes;
-      if (FindDifference(posted.buffer->data(), bytes, kReadPattern + peer_->number_, posted.offset - kReadAt) != bytes) {
+      if (FindDifference(posted.buffer->data(), bytes, kReadPattern + peer_->number_, posted.offset - kReadAt) !=
+          bytes) {
         Finding(posted, "wrong contents");
       }
       break;
@@ -305,8 +314,10 @@ void Side::CheckReceive(Posted& posted, const Completion& completion) {
   }
   const Posted& message = send->second;
   const uint64_t bytes = message.buffer->size();
-  if (!received_.emplace(message.number, true).second) Finding(posted, "received a second time: " + peer_->Name(message));
-  if (message.tag != completion.tag || message.tag != posted.tag) Finding(posted, "met another tag: " + peer_->Name(message));
+  if (!received_.emplace(message.number, true).second)
+    Finding(posted, "received a second time: " + peer_->Name(message));
+  if (message.tag != completion.tag || message.tag != posted.tag)
+    Finding(posted, "met another tag: " + peer_->Name(message));
   if (completion.bytes != bytes) Finding(posted, "another length than " + peer_->Name(message));
   const bool truncated = bytes > posted.buffer->size();
   if (truncated != (completion.status == OperationStatus::kTruncated)) Finding(posted, "wrong verdict on truncation");
@@ -316,7 +327,7 @@ void Side::CheckReceive(Posted& posted, const Completion& completion) {
   matches_.push_back({posted.number, message.number});
 }
 
-// ---- at the end ----------------------------------------------------------------------------------------------------------------
+// ---- at the end
 
 void Side::CheckAtEnd() {
   for (const auto& [number, posted] : posted_) {

@@ -67,13 +67,13 @@ class Side {
   struct Posted {
     Operation operation = Operation::kSend;
     OperationId id = 0;
-    uint64_t number = 0;       // of the operation at this side; pattern of its contents
-    uint64_t order = 0;        // posting order among those that a flush waits for
+    uint64_t number = 0;  // of the operation at this side; pattern of its contents
+    uint64_t order = 0;   // posting order among those that a flush waits for
     uint64_t tag = 0;
-    uint64_t offset = 0;       // in the remote memory
+    uint64_t offset = 0;  // in the remote memory
     uint64_t operand = 0, compare = 0;
     bool immediate = false;
-    bool cancelled = false;    // Cancel said that it will be
+    bool cancelled = false;  // Cancel said that it will be
     bool done = false;
     RegionId region = kUnregistered;
     std::unique_ptr<support::GuardedBuffer> buffer;
@@ -94,10 +94,10 @@ class Side {
   Side* peer_ = nullptr;
   ConnectionId connection_ = kNoConnection;
 
-  uint32_t planned_ = 0;        // operations to be posted, receives apart
+  uint32_t planned_ = 0;                   // operations to be posted, receives apart
   std::vector<uint64_t> receives_wanted_;  // tags of what the peer has sent or will send
-  std::map<uint64_t, Posted> posted_;  // by number
-  std::unique_ptr<Posted> retry_;      // was told to try again
+  std::map<uint64_t, Posted> posted_;      // by number
+  std::unique_ptr<Posted> retry_;          // was told to try again
   uint64_t next_number_ = 1;
   uint64_t next_order_ = 0;
   uint64_t finished_in_order_ = 0;
@@ -110,9 +110,9 @@ class Side {
   // Memory for the peer: slots that it writes (each once), contents that it reads, two words for atomics.
   support::GuardedBuffer memory_;
   RegionId region_ = kUnregistered;
-  uint64_t next_slot_ = 0;                          // of the peer's memory, given to our writes
+  uint64_t next_slot_ = 0;                              // of the peer's memory, given to our writes
   std::vector<std::pair<uint64_t, uint64_t>> matches_;  // receive number, peer's send number
-  std::map<uint64_t, bool> received_;               // by the peer's send number
+  std::map<uint64_t, bool> received_;                   // by the peer's send number
 };
 
 }  // namespace paceline::simulation

@@ -47,7 +47,9 @@ class Run {
   void Say(const std::string& what) {
     if (verbose_) std::printf("%12.6f  %s\n", static_cast<double>(universe_->now().nanos()) / 1e9, what.c_str());
   }
-  void RunFor(Duration time) { RunUntil([] { return false; }, time); }
+  void RunFor(Duration time) {
+    RunUntil([] { return false; }, time);
+  }
   // In steps, so that faults come and go in time.
   bool RunUntil(const std::function<bool()>& done, Duration limit) {
     const Time deadline = universe_->now() + limit;
@@ -98,7 +100,8 @@ class Run {
     const ConnectionId theirs = universe_->host(b).endpoint().ReserveConnection();
     const auto peer = [&](uint32_t host, ConnectionId id) {
       EstablishedPeer established{.peer_connection = id};
-      for (size_t port = 0; port < universe_->ports(); ++port) established.addresses.push_back(universe_->address(host, port));
+      for (size_t port = 0; port < universe_->ports(); ++port)
+        established.addresses.push_back(universe_->address(host, port));
       return established;
     };
     universe_->host(a).endpoint().Establish(ours, peer(b, theirs), universe_->now());
@@ -182,7 +185,8 @@ class Run {
       case Ending::kCrash:
         Say("crash");
         for (auto& other : sides_) {
-          if (other->host() == side.host() || sides_[side_index(*other) ^ 1]->host() == side.host()) other->AllowFailure();
+          if (other->host() == side.host() || sides_[side_index(*other) ^ 1]->host() == side.host())
+            other->AllowFailure();
         }
         side.host()->Freeze();
         break;
@@ -281,7 +285,8 @@ class Run {
 #undef PACELINE_MIX
       if (verbose_) {
 #define PACELINE_PRINT(name, unit, meaning) \
-  if (counters.name > 0) std::printf("host %zu  %-24s %llu\n", i, #name, static_cast<unsigned long long>(counters.name));
+  if (counters.name > 0)                    \
+    std::printf("host %zu  %-24s %llu\n", i, #name, static_cast<unsigned long long>(counters.name));
         PACELINE_ENDPOINT_COUNTERS(PACELINE_PRINT)
 #undef PACELINE_PRINT
       }

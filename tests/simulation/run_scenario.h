@@ -15,7 +15,7 @@ struct RunResult {
   std::vector<std::string> findings;  // empty: all invariants held
   double virtual_seconds = 0;
   uint64_t operations = 0;
-  uint64_t fingerprint = 0;           // of counters and times, to tell that a replay is one
+  uint64_t fingerprint = 0;  // of counters and times, to tell that a replay is one
 };
 
 RunResult RunScenario(const Scenario& scenario, bool verbose);

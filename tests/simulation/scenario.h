@@ -1,5 +1,5 @@
-// What one run of the swarm does: everything follows from the seed, and every choice may be overridden by name, so that a
-// failure can be replayed, cut down and kept as one line of text ("seed=17 loss=0 ports=1").
+// What one run of the swarm does: everything follows from the seed, and every choice may be overridden by name, so that
+// a failure can be replayed, cut down and kept as one line of text ("seed=17 loss=0 ports=1").
 //
 // Thread rule: values.
 #pragma once
@@ -19,26 +19,26 @@ struct Scenario {
   uint64_t seed = 0;
   Carrier carrier = Carrier::kPackets;
   Ending ending = Ending::kQuiet;
-  std::string controller;     // a registered algorithm, or "test_window", "test_credit"
+  std::string controller;  // a registered algorithm, or "test_window", "test_credit"
   std::string path_policy;
   uint32_t hosts = 2;
-  uint32_t ports = 1;         // per host
+  uint32_t ports = 1;  // per host
   uint32_t connections = 1;
   bool handshake = false;
-  uint32_t operations = 50;   // per connection and direction
+  uint32_t operations = 50;  // per connection and direction
   uint32_t max_bytes = 100'000;
   uint32_t eager_bytes = 16'384;
   uint32_t unexpected_bytes = 1 << 20;
   uint32_t entropies = 16;
-  uint32_t lane_room = 64;    // segments that a lane takes at a time
-  double cancel = 0;          // share of operations that are cancelled at some time
+  uint32_t lane_room = 64;  // segments that a lane takes at a time
+  double cancel = 0;        // share of operations that are cancelled at some time
   double loss = 0, duplicate = 0, reorder = 0, corrupt = 0, trim = 0, mark = 0;
-  uint32_t skew_us = 0;       // paths differ by up to this much
-  uint32_t flaps = 0;         // links that go down for a while
-  uint32_t black_paths = 0;   // entropies that swallow everything for a while
-  uint32_t fault_ms = 40;     // after this time the network is well
+  uint32_t skew_us = 0;      // paths differ by up to this much
+  uint32_t flaps = 0;        // links that go down for a while
+  uint32_t black_paths = 0;  // entropies that swallow everything for a while
+  uint32_t fault_ms = 40;    // after this time the network is well
   // Simulated fabric only:
-  uint32_t topology = 0;      // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
+  uint32_t topology = 0;  // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
   uint32_t queue_kb = 175;
 };
 

@@ -1,5 +1,5 @@
-// The simulation swarm: many scenarios, each from a seed, each checked against the oracle. A failure prints the seed and
-// the command that replays it. Scenarios that once failed stand in regressions/*.txt and run first.
+// The simulation swarm: many scenarios, each from a seed, each checked against the oracle. A failure prints the seed
+// and the command that replays it. Scenarios that once failed stand in regressions/*.txt and run first.
 //
 //   swarm                        regressions, then the default set of seeds
 //   swarm --seed 17 --verbose    one scenario, with what happens and all counters
@@ -28,7 +28,8 @@ struct Totals {
   uint64_t failed = 0;
 };
 
-bool RunOne(const Scenario& scenario, bool verbose, const std::string& program, const std::string& replay, Totals* totals) {
+bool RunOne(const Scenario& scenario, bool verbose, const std::string& program, const std::string& replay,
+            Totals* totals) {
   const RunResult result = RunScenario(scenario, verbose);
   ++totals->scenarios;
   totals->operations += result.operations;
@@ -95,7 +96,8 @@ int Main(int argc, char** argv) {
       return 2;
     }
     if (verbose) std::printf("%s\n", Describe(*scenario).c_str());
-    RunOne(*scenario, verbose, program, text.empty() ? "--seed " + std::to_string(seed) : "--scenario \"" + text + "\"", &totals);
+    RunOne(*scenario, verbose, program, text.empty() ? "--seed " + std::to_string(seed) : "--scenario \"" + text + "\"",
+           &totals);
   } else {
     uint64_t first = 0, end = 0;
     if (std::sscanf(seeds.c_str(), "%lu:%lu", &first, &end) != 2 || first >= end) {

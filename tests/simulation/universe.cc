@@ -55,7 +55,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     flaps_.push_back({static_cast<uint32_t>(random->Below(lanes_.size())), down, up});
   }
   scripted_->SetHook([scenario, hca, well, dice = Random(random->Next()), network = scripted_](NetworkPacket& packet,
-                                                                                           Fate& fate) mutable {
+                                                                                               Fate& fate) mutable {
     if (network->now() >= well) return;
     if (dice.Chance(scenario.loss) || packet.entropy < scenario.black_paths) fate.drop = true;
     if (packet.ecn_capable && dice.Chance(scenario.mark)) packet.congestion_experienced = true;
@@ -161,9 +161,9 @@ absl::Status Universe::BuildHosts(const Scenario& scenario) {
       control = *std::move(created);
     }
     const auto first = lanes_.begin() + static_cast<std::ptrdiff_t>(i * ports_);
-    hosts_.push_back(std::make_unique<support::TestHost>(options, std::move(control),
-                                                         std::vector<Lane*>(first, first + static_cast<std::ptrdiff_t>(ports_)),
-                                                         network_.get()));
+    hosts_.push_back(std::make_unique<support::TestHost>(
+        options, std::move(control), std::vector<Lane*>(first, first + static_cast<std::ptrdiff_t>(ports_)),
+        network_.get()));
   }
   return absl::OkStatus();
 }

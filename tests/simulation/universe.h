@@ -48,7 +48,7 @@ class Universe {
   std::unique_ptr<support::VirtualNetwork> network_;
   support::ScriptedNetwork* scripted_ = nullptr;  // network_, when it is that
   std::vector<std::unique_ptr<support::ScriptedLane>> scripted_lanes_;
-  std::vector<Lane*> lanes_;                      // by host, then port
+  std::vector<Lane*> lanes_;  // by host, then port
   std::vector<Flap> flaps_;
   std::vector<std::unique_ptr<support::TestHost>> hosts_;
 };

@@ -1,5 +1,6 @@
-// The fixture of the core's unit tests: a scripted world whose hosts keep their completions, helpers that post and wait,
-// and the checks that every test ends with (no broken rule, every operation completed at most once, guards intact).
+// The fixture of the core's unit tests: a scripted world whose hosts keep their completions, helpers that post and
+// wait, and the checks that every test ends with (no broken rule, every operation completed at most once, guards
+// intact).
 //
 // Thread rule: one thread.
 #pragma once
@@ -47,8 +48,8 @@ class CoreFixture : public testing::Test {
   GuardedBuffer& NewBuffer(size_t bytes);
   GuardedBuffer& NewFilled(size_t bytes, uint64_t pattern);
 
-  // Operations between hosts 0 and 1, posted by `from`. Each gets a number of its own, which is returned; 0 when the post
-  // was refused (`result` says why, and the test fails unless it asked for the result).
+  // Operations between hosts 0 and 1, posted by `from`. Each gets a number of its own, which is returned; 0 when the
+  // post was refused (`result` says why, and the test fails unless it asked for the result).
   uint64_t Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag = 0, PostResult* result = nullptr);
   uint64_t SendImmediate(uint32_t from, GuardedBuffer& buffer, uint64_t tag, uint64_t immediate);
   uint64_t Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag = 0, uint64_t ignore = 0,

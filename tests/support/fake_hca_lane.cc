@@ -51,16 +51,15 @@ bool FakeHcaLane::Place(const NetworkPacket& packet) {
   const uint64_t bytes = packet.payload_bytes;
   if (bytes > 0) {
     const auto region = regions_.find(packet.remote_key);
-    if (region == regions_.end() || packet.remote_address < region->second.base ||
-        bytes > region->second.bytes || packet.remote_address - region->second.base > region->second.bytes - bytes) {
+    if (region == regions_.end() || packet.remote_address < region->second.base || bytes > region->second.bytes ||
+        packet.remote_address - region->second.base > region->second.bytes - bytes) {
       ++writes_refused_;
       return false;
     }
     const auto start = static_cast<uintptr_t>(packet.remote_address);
     auto next = protected_.lower_bound(start);
     const bool hits_next = next != protected_.end() && next->first < start + bytes;
-    const bool hits_previous =
-        next != protected_.begin() && std::prev(next)->first + std::prev(next)->second > start;
+    const bool hits_previous = next != protected_.begin() && std::prev(next)->first + std::prev(next)->second > start;
     if (hits_next || hits_previous) {
       network().NoteViolation(std::string(name()) + ": packet " + std::to_string(packet.index) +
                               " wrote into memory that its owner has got back");

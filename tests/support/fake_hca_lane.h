@@ -1,6 +1,6 @@
 // A lane that behaves as an RDMA card does, over the scripted network: a write is placed into registered memory the
-// moment it lands, without asking the endpoint, which learns only (connection, immediate, length, path). What the network
-// drops is gone without a word. One path keeps its order, as one queue pair does.
+// moment it lands, without asking the endpoint, which learns only (connection, immediate, length, path). What the
+// network drops is gone without a word. One path keeps its order, as one queue pair does.
 //
 // It also watches the safety rule: memory that the user has got back (a completion was polled) must not be written any
 // more. The harness says which memory that is with Protect and lifts it with Unprotect when the user lends it again.

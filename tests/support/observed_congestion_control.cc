@@ -35,7 +35,8 @@ class ObservedSender final : public SenderController {
     observation_->acked_bytes += sample.acked_bytes;
     if (acked_ > tx_total_) observation_->Note("OnAck: more acknowledged than sent");
     if (sample.marked_bytes > sample.acked_bytes) observation_->Note("OnAck: more marked than acknowledged bytes");
-    if (sample.marked_packets > sample.acked_packets) observation_->Note("OnAck: more marked than acknowledged packets");
+    if (sample.marked_packets > sample.acked_packets)
+      observation_->Note("OnAck: more marked than acknowledged packets");
     if (sample.rtt < Duration()) observation_->Note("OnAck: negative round trip");
     inner_->OnAck(sample);
   }

@@ -1,6 +1,6 @@
-// Wraps any congestion control and watches how the core uses it: that the interface is called as cc/congestion_control.h
-// says, and that the core keeps within the allowance that it was given. What it finds is noted in a ControlObservation,
-// which outlives the endpoint.
+// Wraps any congestion control and watches how the core uses it: that the interface is called as
+// cc/congestion_control.h says, and that the core keeps within the allowance that it was given. What it finds is noted
+// in a ControlObservation, which outlives the endpoint.
 //
 // Thread rule: one thread.
 #pragma once

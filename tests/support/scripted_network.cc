@@ -92,7 +92,8 @@ void ScriptedNetwork::AdvanceTo(Time to) {
   }
   now_ = std::max(now_, to);
   for (Port& port : ports_) {
-    if (port.wanted_room && port.free_at <= now_ + options_.port_backlog) port.wanted_room = false;  // told by the next poll
+    if (port.wanted_room && port.free_at <= now_ + options_.port_backlog)
+      port.wanted_room = false;  // told by the next poll
   }
 }
 

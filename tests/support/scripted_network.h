@@ -2,7 +2,8 @@
 // back, change its bytes, mark it or cut its payload. It has its own clock, no thread and no randomness of its own.
 //
 // A path is (from, to, entropy). Packets of one path arrive in the order in which they were sent, however long each is
-// held back, unless the hook says `overtake` for one of them. Ports are numbered from 0; a port's address is its number.
+// held back, unless the hook says `overtake` for one of them. Ports are numbered from 0; a port's address is its
+// number.
 //
 // Units: nanoseconds of virtual time; bytes as sent by the lane, without any envelope.
 #pragma once
@@ -34,11 +35,11 @@ struct NetworkPacket {
   uint16_t entropy = 0;
   uint32_t header_bytes = 0;
   uint32_t payload_bytes = 0;
-  std::vector<uint8_t> bytes;   // header and payload; of a phantom payload nothing
-  uint32_t phantom_bytes = 0;   // payload without contents
+  std::vector<uint8_t> bytes;  // header and payload; of a phantom payload nothing
+  uint32_t phantom_bytes = 0;  // payload without contents
   bool congestion_experienced = false;
   bool trimmed = false;
-  uint32_t connection = 0;      // writes
+  uint32_t connection = 0;  // writes
   uint32_t immediate = 0;
   uint64_t remote_address = 0;
   uint64_t remote_key = 0;
@@ -55,10 +56,10 @@ struct NetworkPacket {
 // What the hook decides about one packet.
 struct Fate {
   bool drop = false;
-  uint32_t copies = 1;            // how many arrive, `copy_spacing` apart
-  Duration extra_delay;           // beside the network's latency
+  uint32_t copies = 1;   // how many arrive, `copy_spacing` apart
+  Duration extra_delay;  // beside the network's latency
   Duration copy_spacing = Duration::Micros(1);
-  bool overtake = false;          // may arrive before something sent earlier on its path
+  bool overtake = false;  // may arrive before something sent earlier on its path
 };
 
 class ScriptedNetwork final : public VirtualNetwork {
@@ -68,7 +69,7 @@ class ScriptedNetwork final : public VirtualNetwork {
     Rate link_rate = Rate::Gbps(100);        // of each port, sending
     Duration path_skew;                      // entropy e takes up to this much longer than entropy 0, spread evenly
     Duration port_backlog = Duration::Micros(10);  // a port takes more while less than this waits in it
-    Duration poll_interval;                  // hosts are not polled more often than this
+    Duration poll_interval;                        // hosts are not polled more often than this
   };
   using Hook = std::function<void(NetworkPacket&, Fate&)>;
   // Who gets what arrives at a port.

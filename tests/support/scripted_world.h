@@ -1,5 +1,5 @@
-// A few hosts on one scripted network, each with its endpoint, ready to connect and to step: the two-endpoint harness of
-// the core's unit tests (and N-endpoint, N-port).
+// A few hosts on one scripted network, each with its endpoint, ready to connect and to step: the two-endpoint harness
+// of the core's unit tests (and N-endpoint, N-port).
 //
 // Thread rule: one thread.
 #pragma once

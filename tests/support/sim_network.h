@@ -1,5 +1,5 @@
-// The simulated fabric (transport/lane/sim) behind the interface of the stepping harness: hosts of the fabric are polled
-// by its events.
+// The simulated fabric (transport/lane/sim) behind the interface of the stepping harness: hosts of the fabric are
+// polled by its events.
 //
 // Thread rule: one thread. Owns the fabric; hosts must be gone before it.
 #pragma once

@@ -95,7 +95,8 @@ Time TestHost::Poll(Time now) {
     moved |= TakeEvents(now);
     if (!moved && endpoint_->PollTimeout() > now) return endpoint_->PollTimeout();
     if (round == kMaxRounds) {
-      if (violations_.size() < 20) violations_.push_back(moved ? "the endpoint never runs dry" : "a timer is always due");
+      if (violations_.size() < 20)
+        violations_.push_back(moved ? "the endpoint never runs dry" : "a timer is always due");
       return now + Duration::Micros(1);
     }
   }

@@ -1,5 +1,5 @@
-// A host in a test: one endpoint over its lanes, polled by a virtual network as an engine would be, keeping what the user
-// would poll: completions and connection events, in order.
+// A host in a test: one endpoint over its lanes, polled by a virtual network as an engine would be, keeping what the
+// user would poll: completions and connection events, in order.
 //
 // Thread rule: one thread. The lanes are borrowed and must outlive the host.
 #pragma once
@@ -35,8 +35,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
   // When set, it gets each completion the moment it is polled, instead of `completions`.
   std::function<void(const Completion&)> on_completion;
   std::function<void(const ConnectionEvent&)> on_event;
-  bool accept_requests = true;    // answers kRequest events with Accept
-  bool poll_completions = true;   // false: leaves them in the endpoint
+  bool accept_requests = true;   // answers kRequest events with Accept
+  bool poll_completions = true;  // false: leaves them in the endpoint
 
   // From now on the host does nothing any more: a crash, as its peers see it. Thaw lets it go on (a stopped process).
   void Freeze() { frozen_ = true; }

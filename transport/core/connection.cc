@@ -24,7 +24,6 @@ Connection::Connection(CoreContext* context, ConnectionId id)
 Connection::~Connection() { ClosePeers(); }
 
 // ---- life cycle
-// ----------------------------------------------------------------------------------------------------------
 
 void Connection::StartConnecting(const ListenAddress& address, uint64_t nonce, Time now) {
   state_ = State::kConnecting;
@@ -145,7 +144,6 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
 }
 
 // ---- packets
-// ---------------------------------------------------------------------------------------------------------------
 
 void Connection::Heard(uint32_t port, Time now) {
   last_heard_ = now;
@@ -228,7 +226,6 @@ void Connection::OnAbort(uint16_t) {
 }
 
 // ---- what is to be said
-// ------------------------------------------------------------------------------------------------------
 
 bool Connection::control_due(Time now) {
   if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
@@ -285,7 +282,6 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
 }
 
 // ---- time
-// ----------------------------------------------------------------------------------------------------------------------
 
 bool Connection::expects_peer() const {
   return sender_.operations() > 0 || sender_.open_answers() > 0 || receiver_.operations() > 0;

@@ -56,7 +56,8 @@ class Connection final : private wire::FrameHandler {
   // Client: when it stops waiting for an answer.
   Time give_up_at() const { return started_ + context_->options.connect_timeout; }
 
-  // The user or the peer does something with it: it may take path state, which it gives back some time after the last use.
+  // The user or the peer does something with it: it may take path state, which it gives back some time after the last
+  // use.
   void NoteUse(Time now) {
     last_active_ = now;
     released_ = false;

@@ -56,9 +56,9 @@ struct CoreContext {
     completions.Push(completion);
   }
 
-  // A receive ends while its sender may still write into it by remote placement: exchanges the region's keys on the lanes,
-  // so that what is on its way finds nothing. Writes of other connections under way into the same region are stopped too.
-  // A region open to remote writes keeps its keys: its owner lets peers write at any time.
+  // A receive ends while its sender may still write into it by remote placement: exchanges the region's keys on the
+  // lanes, so that what is on its way finds nothing. Writes of other connections under way into the same region are
+  // stopped too. A region open to remote writes keeps its keys: its owner lets peers write at any time.
   void RevokePlacement(RegionId id) {
     const Region* region = memory.Find(id);
     if (region == nullptr || (region->access & kRemoteWrite) != 0) return;

@@ -212,7 +212,6 @@ void Endpoint::Impl::Establish(ConnectionId id, const EstablishedPeer& peer, Tim
 }
 
 // ---- the facade
-// ------------------------------------------------------------------------------------------------------------
 
 Endpoint::Endpoint(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
                    EndpointEnvironment* environment, std::span<const PortDescription> ports)

@@ -20,7 +20,6 @@ inline constexpr ConnectionId kNoConnection = 0;
 using OperationId = uint64_t;
 
 // ---- memory
-// ------------------------------------------------------------------------------------------------------------
 
 // A region registered with the endpoint. 0: not registered (allowed for local buffers of sends and receives in host
 // memory).
@@ -56,7 +55,6 @@ struct LocalBuffer {
 };
 
 // ---- operations
-// ----------------------------------------------------------------------------------------------------------
 
 enum class Operation : uint8_t { kSend, kReceive, kWrite, kWriteImmediate, kRead, kFetchAdd, kCompareSwap, kFlush };
 std::string_view OperationName(Operation operation);
@@ -147,7 +145,6 @@ struct Completion {
 };
 
 // ---- connections
-// ---------------------------------------------------------------------------------------------------------
 
 enum class CloseReason : uint16_t {
   kNone = 0,

@@ -1,5 +1,5 @@
-/* Paceline's C interface: the same contexts, connections, operations and completions as the C++ API, with opaque handles
- * and structs that carry their own size, so that programs built against an older header keep working.
+/* Paceline's C interface: the same contexts, connections, operations and completions as the C++ API, with opaque
+ * handles and structs that carry their own size, so that programs built against an older header keep working.
  *
  * Conventions
  *   - Functions return PACELINE_OK or another paceline_result; paceline_last_error() says in words what the last failed
@@ -10,7 +10,8 @@
  *   - Nothing blocks but paceline_wait and functions with a time-out (nanoseconds; negative: without end).
  *   - Threads: with PACELINE_PROGRESS_MANUAL one thread at a time per context, all of its objects included; with
  *     PACELINE_PROGRESS_THREAD any thread. paceline_interrupt may always come from any thread.
- *   - Buffers stay the caller's and must live until their operation's completion has been polled, or the context is gone.
+ *   - Buffers stay the caller's and must live until their operation's completion has been polled, or the context is
+ * gone.
  */
 #ifndef PACELINE_PACELINE_H_
 #define PACELINE_PACELINE_H_
@@ -28,18 +29,18 @@ typedef struct paceline_connection paceline_connection;
 
 typedef enum paceline_result {
   PACELINE_OK = 0,
-  PACELINE_INVALID_ARGUMENT = 1,   /* a value that can never work */
+  PACELINE_INVALID_ARGUMENT = 1, /* a value that can never work */
   PACELINE_NOT_FOUND = 2,
-  PACELINE_ALREADY_EXISTS = 3,     /* a port in use */
+  PACELINE_ALREADY_EXISTS = 3, /* a port in use */
   PACELINE_PERMISSION_DENIED = 4,
   PACELINE_RESOURCE_EXHAUSTED = 5, /* at a bound, or out of memory */
   PACELINE_UNAVAILABLE = 6,        /* the peer cannot be reached, refused, or is lost */
   PACELINE_TIMED_OUT = 7,
   PACELINE_UNIMPLEMENTED = 8,
   PACELINE_INTERNAL = 9,
-  PACELINE_TRY_AGAIN = 20,         /* posts: at a bound: take completions, post again. accept: nothing there yet */
-  PACELINE_NOT_CONNECTED = 21,     /* posts: not established, closed or lost */
-  PACELINE_INVALID_MEMORY = 22     /* posts: not registered, out of bounds, or without the permission */
+  PACELINE_TRY_AGAIN = 20,     /* posts: at a bound: take completions, post again. accept: nothing there yet */
+  PACELINE_NOT_CONNECTED = 21, /* posts: not established, closed or lost */
+  PACELINE_INVALID_MEMORY = 22 /* posts: not registered, out of bounds, or without the permission */
 } paceline_result;
 
 /* "0.1.0". */
@@ -67,11 +68,12 @@ typedef struct paceline_options {
   uint32_t progress;                         /* PACELINE_PROGRESS_* */
   uint32_t local_ranks;                      /* processes of the job on this machine */
   uint32_t max_connections;
-  uint32_t max_operations;                   /* per connection and direction */
+  uint32_t max_operations; /* per connection and direction */
   uint32_t connect_timeout_ms;
   uint32_t peer_timeout_ms;
 } paceline_options;
-#define PACELINE_OPTIONS_INIT {sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0}
+#define PACELINE_OPTIONS_INIT \
+  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a context. `options` may be null: all defaults. */
 paceline_result paceline_context_create(const paceline_options* options, paceline_context** context);
@@ -177,8 +179,8 @@ typedef struct paceline_buffer {
 paceline_result paceline_send(paceline_connection* connection, paceline_buffer buffer, uint64_t tag, uint64_t user_data,
                               uint64_t* id);
 
-/* Receives the first message, in sending order, whose tag equals `tag` in all bits not set in `ignore`. Completed: every
- * byte is in place. */
+/* Receives the first message, in sending order, whose tag equals `tag` in all bits not set in `ignore`. Completed:
+ * every byte is in place. */
 paceline_result paceline_receive(paceline_connection* connection, paceline_buffer buffer, uint64_t tag, uint64_t ignore,
                                  uint64_t user_data, uint64_t* id);
 
@@ -228,23 +230,23 @@ typedef enum paceline_operation {
 typedef enum paceline_operation_status {
   PACELINE_STATUS_OK = 0,
   PACELINE_STATUS_CANCELLED = 1,
-  PACELINE_STATUS_TRUNCATED = 2,         /* receive: longer than the buffer, which holds its first bytes */
-  PACELINE_STATUS_REMOTE_ACCESS = 3,     /* the peer refused: key, bounds or permission */
+  PACELINE_STATUS_TRUNCATED = 2,     /* receive: longer than the buffer, which holds its first bytes */
+  PACELINE_STATUS_REMOTE_ACCESS = 3, /* the peer refused: key, bounds or permission */
   PACELINE_STATUS_CONNECTION_CLOSED = 4,
-  PACELINE_STATUS_PEER_LOST = 5,         /* it may or may not have been carried out */
+  PACELINE_STATUS_PEER_LOST = 5, /* it may or may not have been carried out */
   PACELINE_STATUS_REMOTE_ERROR = 6
 } paceline_operation_status;
 
 typedef struct paceline_completion {
-  uint32_t operation;     /* paceline_operation */
-  uint32_t status;        /* paceline_operation_status */
-  uint32_t connection;    /* paceline_connection_id */
+  uint32_t operation;  /* paceline_operation */
+  uint32_t status;     /* paceline_operation_status */
+  uint32_t connection; /* paceline_connection_id */
   uint32_t has_immediate;
   uint64_t user_data;
-  uint64_t bytes;         /* transferred; receives: length of the message as sent */
+  uint64_t bytes; /* transferred; receives: length of the message as sent */
   uint64_t tag;
   uint64_t immediate;
-  uint64_t result;        /* atomics: the value before */
+  uint64_t result; /* atomics: the value before */
 } paceline_completion;
 
 /* Takes up to `room` completions into `out`; returns how many. `completion_size` is sizeof(paceline_completion). With
@@ -262,7 +264,8 @@ typedef struct paceline_counter {
 
 /* Writes up to `room` counters; returns how many there are. `counter_size` is sizeof(paceline_counter). */
 size_t paceline_counters_sized(paceline_context* context, paceline_counter* out, size_t counter_size, size_t room);
-#define paceline_counters(context, out, room) paceline_counters_sized((context), (out), sizeof(paceline_counter), (room))
+#define paceline_counters(context, out, room) \
+  paceline_counters_sized((context), (out), sizeof(paceline_counter), (room))
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,8 @@
 //   ecmp         one entropy for the life of the object: what a network without spraying does
 //   reps         recycled entropies: those that came back unmarked are used again first (Bonato et al., "REPS", 2024),
 //                else the next one in turn (as do the first 48 choices, ours: short flows gain nothing from
-//                recycling and crowd the same routes); with a penalty per entropy: mark +1, trim +4, time-out +15, decremented
-//                when skipped
+//                recycling and crowd the same routes); with a penalty per entropy: mark +1, trim +4, time-out +15,
+//                decremented when skipped
 //
 // Thread rule: the endpoint's thread.
 #pragma once

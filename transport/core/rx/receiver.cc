@@ -23,7 +23,6 @@ Receiver::Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner
 Receiver::~Receiver() { FailAll(OperationStatus::kConnectionClosed, Time()); }
 
 // ---- receives
-// ----------------------------------------------------------------------------------------------------------------
 
 void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time now) {
   ++context_->counters.operations_posted;
@@ -140,7 +139,6 @@ void Receiver::RaiseClearLimit() {
 }
 
 // ---- credit
-// ------------------------------------------------------------------------------------------------------------------
 
 CreditAccount& Receiver::Account(uint32_t port_index, Time now) {
   if (accounts_.empty()) accounts_.resize(context_->ports.size());
@@ -213,7 +211,6 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
 }
 
 // ---- packets
-// -----------------------------------------------------------------------------------------------------------------
 
 void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now) {
   EndpointCounters& counters = context_->counters;
@@ -328,7 +325,6 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
 }
 
 // ---- what is to be said
-// ------------------------------------------------------------------------------------------------------
 
 bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
   if (trimmed_.empty()) return false;
@@ -405,7 +401,6 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
 }
 
 // ---- idle
-// --------------------------------------------------------------------------------------------------------------------
 
 bool Receiver::idle() const {
   if (!matcher_.empty() || matched_ > 0 || open_failures_ > 0 || acks_.pending() || control_pending()) return false;

@@ -30,8 +30,8 @@ class Receiver {
   void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
   bool Cancel(OperationId id, Time now);
   void FailAll(OperationStatus status, Time now);
-  // Ends the receives only, and refuses sends of the peer from now on; answers to requests of ours still come in. A receive whose buffer a remote card may still
-  // write to ends with its message.
+  // Ends the receives only, and refuses sends of the peer from now on; answers to requests of ours still come in. A
+  // receive whose buffer a remote card may still write to ends with its message.
   void FailReceives(OperationStatus status, Time now);
   bool UsesRegion(RegionId region) const;
   // The peer may not write there any more: writes under way are refused.
@@ -125,7 +125,7 @@ class Receiver {
   uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
   uint32_t open_failures_ = 0;
   bool demand_changed_ = false;
-  bool closing_ = false;         // no receive will ever be posted again
+  bool closing_ = false;     // no receive will ever be posted again
   bool prompt_ack_ = false;  // a message has been completed that the sender waits for
   bool grant_pending_ = false;
   std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told

@@ -173,7 +173,6 @@ bool Receiver::Begin(RxMessage* message) {
 }
 
 // ---- sends meet receives
-// -------------------------------------------------------------------------------------------------
 
 void Receiver::AdvanceMatching() {
   while (!match_order_.empty() && match_order_[match_order_.begin()] != nullptr) {
@@ -247,7 +246,6 @@ void Receiver::FreeBounce(RxMessage* message) {
 }
 
 // ---- segments
-// --------------------------------------------------------------------------------------------------------------
 
 Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival) {
   EndpointCounters& counters = context_->counters;
@@ -313,7 +311,6 @@ void Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, 
 }
 
 // ---- completion
-// ------------------------------------------------------------------------------------------------------------
 
 void Receiver::MaybeComplete(RxMessage* message) {
   const bool all = CarriesPayload(message->kind) && message->length > 0 ? message->arrived_bytes >= message->length

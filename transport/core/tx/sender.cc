@@ -25,7 +25,6 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer)
 Sender::~Sender() { FailAll(OperationStatus::kConnectionClosed); }
 
 // ---- operations
-// ----------------------------------------------------------------------------------------------------------
 
 void Sender::Post(TxMessage* message, Time now) {
   (void)now;
@@ -90,7 +89,6 @@ void Sender::FinishRequest(TxMessage* message, OperationStatus status, uint64_t 
 }
 
 // ---- messages become sendable
-// ----------------------------------------------------------------------------------------------
 
 void Sender::AdmitNew() {
   while (TxMessage* message = new_.front()) {
@@ -195,7 +193,6 @@ void Sender::HandleNotReady(uint32_t message_bits) {
 }
 
 // ---- flows, paths
-// ------------------------------------------------------------------------------------------------------------
 
 Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
   if (flows_.empty()) flows_.resize(peer_->remote_ports);
@@ -252,7 +249,6 @@ uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
 }
 
 // ---- filling a burst
-// ---------------------------------------------------------------------------------------------------------
 
 size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   AdmitNew();
@@ -362,8 +358,8 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     ++in_burst;
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = entropy;
-    // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of packets
-    // apart, but not a packet from a write of the same bytes.
+    // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of
+    // packets apart, but not a packet from a write of the same bytes.
     packet.write = ShouldPlace(*packet.message, port) && (!packet.retransmission || outstanding_[lost].written);
 
     TxMessage* message = packet.message;
@@ -543,7 +539,6 @@ void Sender::ArmStuckTimer(Time now) {
 }
 
 // ---- idle
-// --------------------------------------------------------------------------------------------------------------------
 
 bool Sender::idle() const {
   return operations_ == 0 && open_answers_ == 0 && outstanding_count_ == 0 && retransmit_.empty() && messages_.empty();

@@ -193,7 +193,7 @@ class Sender {
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
-  Time held_retried_at_;           // when messages that the peer put off were last tried again
+  Time held_retried_at_;        // when messages that the peer put off were last tried again
   uint8_t demand_pending_ = 0;  // bit per port of the peer
   bool may_have_more_ = false;
   Time next_send_ = Time::Never();

@@ -116,8 +116,8 @@ void Sender::HandleTimeout(Time now) {
   RearmTimeout();
 }
 
-// A message may be held because of a "not ready" that came late, after the peer had taken it: then nobody will clear it. So
-// each is tried again now and then; the peer takes it, says that it has it, or puts it off once more.
+// A message may be held because of a "not ready" that came late, after the peer had taken it: then nobody will clear
+// it. So each is tried again now and then; the peer takes it, says that it has it, or puts it off once more.
 void Sender::RetryHeld() {
   for (TxMessage* message = waiting_.front(); message != nullptr;) {
     TxMessage* next = waiting_.Next(message);
@@ -245,8 +245,8 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
   if (!port.capabilities.keeps_path_order) return;
   const bool trusted = now >= trust_path_order_from_;
   uint64_t earlier = acked.previous_on_path;
-  // What stands before this packet is judged now: later packets of the path need not look further back. (A packet that is
-  // resolved for another reason says nothing of those before it.)
+  // What stands before this packet is judged now: later packets of the path need not look further back. (A packet that
+  // is resolved for another reason says nothing of those before it.)
   if (trusted) acked.previous_on_path = 0;
   while (earlier >= outstanding_.begin() && earlier != 0) {
     const Outstanding& entry = outstanding_[earlier];

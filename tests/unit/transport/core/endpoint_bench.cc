@@ -1,5 +1,5 @@
-// What the core costs: a poll with few and with many idle connections, the memory of an idle connection, and a packet from
-// one endpoint to another (4 KB of payload, real and phantom), next to copying the same bytes.
+// What the core costs: a poll with few and with many idle connections, the memory of an idle connection, and a packet
+// from one endpoint to another (4 KB of payload, real and phantom), next to copying the same bytes.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -60,9 +60,9 @@ class Pair {
     EndpointOptions options;
     options.seed = seed;
     const PortDescription port{Capabilities(), LaneAddress{}};
-    return std::make_unique<Endpoint>(
-        options, support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024), &environment_,
-        std::span(&port, 1));
+    return std::make_unique<Endpoint>(options,
+                                      support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024),
+                                      &environment_, std::span(&port, 1));
   }
   size_t Move(Endpoint& from, Endpoint& to) {
     if (from.PollTimeout() <= now_) from.HandleTimeout(now_);
@@ -153,8 +153,7 @@ void Transfer(benchmark::State& state, bool phantom, size_t idle) {
     }
   }
   const auto packets = static_cast<double>(pair->a().counters().tx_data_packets);
-  state.counters["per_packet"] =
-      benchmark::Counter(packets, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_packet"] = benchmark::Counter(packets, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.SetBytesProcessed(static_cast<int64_t>(pair->a().counters().tx_data_bytes));
 }
 BENCHMARK_CAPTURE(Transfer, real_payload, false, 0);

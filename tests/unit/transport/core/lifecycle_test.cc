@@ -1,5 +1,5 @@
-// How operations and connections end: cancel, close, abort, lost peers, pauses, keepalive, idle memory. Whatever happens,
-// each operation has exactly one completion.
+// How operations and connections end: cancel, close, abort, lost peers, pauses, keepalive, idle memory. Whatever
+// happens, each operation has exactly one completion.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -19,11 +19,11 @@ class LifecycleTest : public CoreSetupTest {
     for (uint32_t at = 0; at < 2; ++at) {
       GuardedBuffer& memory = NewFilled(300'000, 1);
       const RemoteMemory remote = Export(1 - at, memory, kAll);
-      mix_[at].push_back(Receive(at, NewBuffer(100), 50));        // never sent
+      mix_[at].push_back(Receive(at, NewBuffer(100), 50));  // never sent
       mix_[at].push_back(Receive(at, NewBuffer(400'000), 1));
       mix_[at].push_back(Send(at, NewFilled(400'000, 1), 1));
-      mix_[at].push_back(Send(at, NewFilled(400'000, 1), 60));    // never received
-      mix_[at].push_back(Send(at, NewFilled(100, 1), 61));        // never received, eager
+      mix_[at].push_back(Send(at, NewFilled(400'000, 1), 60));  // never received
+      mix_[at].push_back(Send(at, NewFilled(100, 1), 61));      // never received, eager
       mix_[at].push_back(Write(at, NewFilled(200'000, 1), remote));
       mix_[at].push_back(WriteImmediate(at, NewFilled(1000, 1), remote, 250'000, 1));
       mix_[at].push_back(Read(at, NewBuffer(200'000), remote));

@@ -14,8 +14,9 @@ class MessagingTest : public CoreSetupTest {};
 INSTANTIATE_TEST_SUITE_P(Setups, MessagingTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
 TEST_P(MessagingTest, SizesAroundEveryBorder) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{7}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{8191},
-                             size_t{8192}, size_t{8193}, size_t{16383}, size_t{16384}, size_t{16385}, size_t{100'000}}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{7}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{8191}, size_t{8192},
+        size_t{8193}, size_t{16383}, size_t{16384}, size_t{16385}, size_t{100'000}}) {
     Exchange(0, bytes, 1);
     Exchange(1, bytes, 2);
   }
@@ -24,7 +25,8 @@ TEST_P(MessagingTest, SizesAroundEveryBorder) {
 TEST_P(MessagingTest, SeveralMegabytes) { Exchange(0, 3 * 1024 * 1024 + 17); }
 
 TEST_P(MessagingTest, SizesAroundEveryBorderBeforeTheReceiveIsPosted) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4096}, size_t{4097}, size_t{16384}, size_t{16385}, size_t{500'000}}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{4096}, size_t{4097}, size_t{16384}, size_t{16385}, size_t{500'000}}) {
     GuardedBuffer& out = NewFilled(bytes, bytes);
     const uint64_t send = Send(0, out, 5);
     world().RunFor(Duration::Millis(1));

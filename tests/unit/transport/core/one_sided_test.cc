@@ -25,7 +25,8 @@ class OneSidedTest : public CoreSetupTest {
 INSTANTIATE_TEST_SUITE_P(Setups, OneSidedTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
 TEST_P(OneSidedTest, WriteOfEverySizeIsInPlaceAtItsCompletion) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{16'385}, size_t{1'000'003}}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{16'385}, size_t{1'000'003}}) {
     GuardedBuffer& target = NewBuffer(bytes + 20);
     const RemoteMemory remote = Export(1, target, kRemoteWrite);
     AwaitOk(0, Write(0, NewFilled(bytes, bytes), remote, 7));
@@ -63,7 +64,8 @@ TEST_P(OneSidedTest, WriteWithImmediateTellsTheTargetWhenAllIsInPlace) {
 }
 
 TEST_P(OneSidedTest, ReadOfEverySize) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{16'385}, size_t{1'000'003}}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{16'385}, size_t{1'000'003}}) {
     GuardedBuffer& source = NewBuffer(bytes + 16);
     FillPattern(source.data() + 16, bytes, bytes);
     const RemoteMemory remote = Export(1, source, kRemoteRead);

@@ -112,12 +112,11 @@ TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
   }
 }
 
-// A path that swallows everything for good proves nothing. It must not stop the connection for ever, nor lead to a second
-// copy: a verdict in the stated time is what is asked for.
+// A path that swallows everything for good proves nothing. It must not stop the connection for ever, nor lead to a
+// second copy: a verdict in the stated time is what is asked for.
 TEST_P(PlacementTest, APathThatDiesForGoodEndsInAVerdict) {
-  network().SetHook([](NetworkPacket& packet, Fate& fate) {
-    fate.drop = packet.kind == SegmentKind::kWrite && packet.entropy == 3;
-  });
+  network().SetHook(
+      [](NetworkPacket& packet, Fate& fate) { fate.drop = packet.kind == SegmentKind::kWrite && packet.entropy == 3; });
   GuardedBuffer& memory = NewBuffer(400'000);
   const RemoteMemory remote = Export(1, memory, kRemoteWrite);
   const uint64_t write = Write(0, NewFilled(400'000, 1), remote);

@@ -71,7 +71,8 @@ TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
   StartStream(20, 200'000);
   world().RunFor(Duration::Micros(100));
   const uint32_t dead = NetworkPort(1, 1);
-  network().SetHook([dead](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == dead || packet.from == dead; });
+  network().SetHook(
+      [dead](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == dead || packet.from == dead; });
   ExpectStream();
   const Time start = now();
   Exchange(0, 1'000'000);

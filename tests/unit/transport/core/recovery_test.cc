@@ -117,7 +117,8 @@ TEST_P(RecoveryTest, ReorderingAcrossPaths) {
   Random random(7);
   std::vector<int64_t> delay(256);
   for (int64_t& d : delay) d = static_cast<int64_t>(random.Below(200));
-  network().SetHook([&](NetworkPacket& packet, Fate& fate) { fate.extra_delay = Duration::Micros(delay[packet.entropy]); });
+  network().SetHook(
+      [&](NetworkPacket& packet, Fate& fate) { fate.extra_delay = Duration::Micros(delay[packet.entropy]); });
   for (int i = 0; i < 5; ++i) Everything();
 }
 

@@ -56,7 +56,8 @@ class HandshakeTest : public testing::Test {
 };
 
 TEST_F(HandshakeTest, Init) {
-  InitPacket init{.client_connection = 5, .client_nonce = 6, .listener_nonce = 7, .cookie = SomeCookie(), .hello = SomeHello()};
+  InitPacket init{
+      .client_connection = 5, .client_nonce = 6, .listener_nonce = 7, .cookie = SomeCookie(), .hello = SomeHello()};
   const auto parsed = ParseInit(BodyOf(Packet(EncodeInit(init, buffer_)), PacketType::kInit, 0));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->client_connection, 5u);
@@ -79,8 +80,7 @@ TEST_F(HandshakeTest, TheLargestHelloFits) {
 }
 
 TEST_F(HandshakeTest, CookieAcceptRefuse) {
-  const auto cookie =
-      ParseCookie(BodyOf(Packet(EncodeCookie({8, SomeCookie()}, 9, buffer_)), PacketType::kCookie, 9));
+  const auto cookie = ParseCookie(BodyOf(Packet(EncodeCookie({8, SomeCookie()}, 9, buffer_)), PacketType::kCookie, 9));
   ASSERT_TRUE(cookie);
   EXPECT_EQ(cookie->client_nonce, 8u);
   EXPECT_EQ(cookie->cookie, SomeCookie());

@@ -29,8 +29,9 @@ DataHeader SomeHeader(MessageKind kind, bool immediate) {
   header.tx_total = 0x91929394;
   header.lost_total = 0xa1a2a3a4;
   header.match_sequence = 0xb1b2b3b4;
-  const bool remote = kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
-                      kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap;
+  const bool remote = kind == MessageKind::kWrite || kind == MessageKind::kAnnounce ||
+                      kind == MessageKind::kReadRequest || kind == MessageKind::kFetchAdd ||
+                      kind == MessageKind::kCompareSwap;
   if (kind == MessageKind::kSend) header.tag = 0xc1c2c3c4c5c6c7c8;
   if (remote) header.remote_key = 0xd1d2d3d4d5d6d7d8, header.remote_offset = 0xe1e2e3e4e5e6e7e8;
   if (kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap) header.operand = 77, header.compare = 88;
@@ -79,7 +80,8 @@ TEST(PacketTest, EveryKindOfDataHeaderComesBackAsItWasWritten) {
   for (uint8_t kind = 0; kind <= kLastMessageKind; ++kind) {
     for (const bool immediate : {false, true}) {
       const auto message = static_cast<MessageKind>(kind);
-      if (immediate && message != MessageKind::kSend && message != MessageKind::kWrite && message != MessageKind::kAnnounce) {
+      if (immediate && message != MessageKind::kSend && message != MessageKind::kWrite &&
+          message != MessageKind::kAnnounce) {
         continue;  // no other kind has one
       }
       const DataHeader header = SomeHeader(message, immediate);
