@@ -71,14 +71,17 @@ typedef struct paceline_options {
   uint32_t max_operations; /* per connection and direction */
   uint32_t connect_timeout_ms;
   uint32_t peer_timeout_ms;
+  uint32_t linger_ms; /* how long paceline_context_destroy waits for orderly closes */
+  uint32_t reserved;  /* 0 */
 } paceline_options;
 #define PACELINE_OPTIONS_INIT \
-  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
+  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Makes a context. `options` may be null: all defaults. */
 paceline_result paceline_context_create(const paceline_options* options, paceline_context** context);
 
-/* Ends a context; null is allowed. Connections and listeners of it must have been destroyed before. */
+/* Ends a context; null is allowed. Connections and listeners of it must have been destroyed before. Blocks until their
+ * orderly closes are done, for at most linger_ms; what is left then ends at once. */
 void paceline_context_destroy(paceline_context* context);
 
 /* Manual progress: one pass; 1 if it moved anything, else 0. */

@@ -127,6 +127,7 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   result.max_operations = options.max_operations;
   result.connect_timeout_ms = options.connect_timeout_ms;
   result.peer_timeout_ms = options.peer_timeout_ms;
+  result.linger_ms = options.linger_ms;
   if ((options.flags & PACELINE_USE_ENVIRONMENT) != 0) return api::ContextOptions::FromEnvironment(std::move(result));
   return result;
 }

@@ -129,7 +129,9 @@ class Context {
   static Result<Context> Create(const ContextOptions& options);
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
-  // Ends every connection at once, unless Listener or Connection objects still keep the context alive.
+  // Closes every connection in order, carrying out what was posted and answering the peers, for at most
+  // ContextOptions::linger_ms; then ends what is left at once. Listener and Connection objects that still live keep the
+  // context alive until the last of them is gone.
   ~Context();
 
   // Memory: registers [base, base + bytes). Local buffers need no registration on packet lanes, but gain from it on
@@ -137,7 +139,8 @@ class Context {
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access);
   // The same for one peer alone: keys of this region are refused to all others.
   Result<RegionId> RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access);
-  // At once: what arrives later for it is refused. Local operations that still use it end with kCancelled.
+  // At once: what arrives later for it is refused. A connection with operations of its own that still
+  // use the region is aborted: they end with kConnectionClosed.
   void DeregisterMemory(RegionId region);
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 

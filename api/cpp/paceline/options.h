@@ -48,6 +48,7 @@ struct ContextOptions {
   // -- time-outs in milliseconds (0: the default)
   uint32_t connect_timeout_ms = 0;  // PACELINE_CONNECT_TIMEOUT_MS
   uint32_t peer_timeout_ms = 0;     // PACELINE_PEER_TIMEOUT_MS: silence after which a peer is given up
+  uint32_t linger_ms = 0;           // PACELINE_LINGER_MS: how long a context that ends waits for its orderly closes
 
   uint32_t ack_delay_us = 0;  // PACELINE_ACK_DELAY_US: how long an acknowledgement may wait for company; 0: the default
 

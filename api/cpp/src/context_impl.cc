@@ -21,6 +21,7 @@ namespace paceline::api {
 namespace {
 
 constexpr Duration kPublishEvery = Duration::Millis(20);
+constexpr uint32_t kDefaultLingerMillis = 250;  // several tries of a close, also where the network loses packets
 
 }  // namespace
 
@@ -28,7 +29,33 @@ ContextImpl::ContextImpl() : queue_(this) {}
 
 ContextImpl::~ContextImpl() {
   thread_.reset();
+  threaded_ = false;
+  if (progress_ != nullptr) CloseAll();
   if (notify_ >= 0) close(notify_);
+}
+
+void ContextImpl::CloseAll() {
+  DrainEvents();
+  const Time deadline = MonotonicNow() + linger_;
+  const auto end_each = [this](auto end) {
+    for (const auto& [connection, record] : connections_) {
+      if (record.state != ConnectionState::kClosed) (endpoint().*end)(connection, MonotonicNow());
+    }
+    progress_->Kick();
+  };
+  const auto all_closed = [this] {
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const auto& item) { return item.second.state == ConnectionState::kClosed; });
+  };
+  end_each(&Endpoint::Close);
+  while (true) {
+    if (Pass()) continue;
+    if (all_closed() || progress_->now() >= deadline) break;
+    IdleOnce(deadline);
+  }
+  end_each(&Endpoint::Abort);
+  for (int pass = 0; pass < 8 && Pass(); ++pass) {  // the last words
+  }
 }
 
 Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options) {
@@ -55,6 +82,7 @@ Status ContextImpl::Open(const ContextOptions& options) {
   }
   const WaitPolicyOptions wait = ToWaitOptions(options);
   spin_ = wait.spin;
+  linger_ = Duration::Millis(options.linger_ms != 0 ? options.linger_ms : kDefaultLingerMillis);
   auto progress = Progress::Create(engine_.get(), wait);
   if (!progress.ok()) return FromAbsl(progress.status());
   progress_ = *std::move(progress);

@@ -95,6 +95,7 @@ class ContextImpl {
 
   ContextImpl();
   Status Open(const ContextOptions& options);
+  void CloseAll();  // at the end, without a progress thread
   Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
   void DrainEvents();
   bool FillRing();
@@ -114,6 +115,7 @@ class ContextImpl {
   size_t ring_count_ = 0;
   bool event_seen_ = false;  // something happened to a connection since the last Wait
   Duration spin_;
+  Duration linger_;
   Time published_;
   bool page_is_old_ = false;
 

@@ -104,6 +104,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_UNEXPECTED_BYTES", options.unexpected_bytes);
   reader.Number("PACELINE_EAGER_BYTES", options.eager_bytes);
   reader.Number("PACELINE_CONNECT_TIMEOUT_MS", options.connect_timeout_ms);
+  reader.Number("PACELINE_LINGER_MS", options.linger_ms);
   reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);
   reader.Number("PACELINE_ACK_DELAY_US", options.ack_delay_us);
   reader.Switch("PACELINE_PAYLOAD_CHECKSUM", options.payload_checksum);

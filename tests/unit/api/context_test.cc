@@ -22,6 +22,7 @@ class ContextTest : public ::testing::TestWithParam<ProgressMode> {
     ContextOptions options;
     options.progress = GetParam();
     options.connect_timeout_ms = 1000;
+    options.linger_ms = 1;  // with manual progress the peer cannot answer while the other context ends
     for (auto& context : contexts_) {
       auto created = Context::Create(options);
       ASSERT_TRUE(created.ok()) << created.status().message();
@@ -263,6 +264,37 @@ TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
                          [](const auto& mode) { return mode.param == ProgressMode::kManual ? "Manual" : "Thread"; });
+
+// A context that goes right after a post still delivers it, and its peer learns of the end at once.
+TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {
+  ContextOptions options;
+  options.progress = ProgressMode::kThread;
+  auto stays = Context::Create(options);
+  ASSERT_TRUE(stays.ok()) << stays.status().message();
+  auto listener = stays->Listen();
+  ASSERT_TRUE(listener.ok());
+  Connection incoming;
+  std::vector<uint8_t> from(1 << 20, 0x21), to(from.size());
+  {
+    auto goes = Context::Create(options);
+    ASSERT_TRUE(goes.ok()) << goes.status().message();
+    auto outgoing = goes->Connect(listener->handle());
+    ASSERT_TRUE(outgoing.ok());
+    auto accepted = listener->WaitAccept(5s);
+    ASSERT_TRUE(accepted.ok()) << accepted.status().message();
+    ASSERT_TRUE(outgoing->WaitEstablished(5s).ok());
+    incoming = *std::move(accepted);
+    ASSERT_EQ(incoming.Receive({to.data(), to.size()}, 1, 0, 1), PostResult::kOk);
+    ASSERT_EQ(outgoing->Send({from.data(), from.size()}, 1, 2), PostResult::kOk);
+  }
+  Completion done;
+  while (stays->completions().Poll(&done, 1) == 0) ASSERT_TRUE(stays->Wait(5s));
+  EXPECT_EQ(done.status, OperationStatus::kOk);
+  EXPECT_EQ(done.bytes, from.size());
+  EXPECT_EQ(to, from);
+  while (incoming.state() != ConnectionState::kClosed) stays->Wait(5s);
+  EXPECT_THAT(incoming.close_reason(), HasSubstr("peer"));
+}
 
 TEST(ContextCreate, NamesWhatIsWrong) {
   const auto error = [](auto&& change) {
