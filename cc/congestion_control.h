@@ -31,6 +31,7 @@ inline constexpr uint64_t kNoCreditLimit = std::numeric_limits<uint64_t>::max();
 struct PortInfo {
   Rate link_rate;                     // of the port; the core puts a stated assumption here when the lane does not know
   Duration base_rtt;                  // to the farthest peer without queues; an assumption until measured
+  Duration delay_error;               // time that the hosts themselves may add to a delay: less says nothing of a queue
   uint32_t segment_bytes = 0;         // payload of a full segment
   uint32_t overhead_bytes = 0;        // wire bytes that each data packet has beside its payload
   uint32_t control_packet_bytes = 0;  // wire bytes of an acknowledgement or grant

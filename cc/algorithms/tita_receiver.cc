@@ -42,6 +42,7 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
     : parameters_(parameters),
       sizes_(TitaSizesFor(parameters, port)),
       core_parameters_(CoreParameters(parameters, sizes_)),
+      core_delay_(sizes_.rtt.Scaled(parameters.core_delay_rtts) + std::max(port.delay_error, Duration())),
       local_group_(port.local_group),
       shared_(shared),
       control_bytes_seen_(shared.control_bytes_in),
@@ -269,7 +270,7 @@ uint32_t TitaReceiver::CountMarks(Flow& flow, const ArrivalSample& sample) {
   }
   if (Over(delay, flow.delay_least) < 0) flow.delay_least = delay;
   const int64_t over = std::max(Over(delay, flow.delay_least), Over(delay, flow.delay_least_before));
-  return over > sizes_.rtt.Scaled(parameters_.core_delay_rtts).nanos() ? sample.packets : 0;
+  return over > core_delay_.nanos() ? sample.packets : 0;
 }
 
 void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {

@@ -155,6 +155,7 @@ class TitaReceiver : public ReceiverController {
   const TitaParameters parameters_;
   const TitaSizes sizes_;
   CoreLimitParameters core_parameters_;
+  const Duration core_delay_;  // over the least seen: counts as a mark
   const uint64_t local_group_;
   TitaPort& shared_;
 

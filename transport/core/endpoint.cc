@@ -11,6 +11,7 @@ PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& la
   PortInfo info;
   info.link_rate = lane.link_rate.is_zero() ? options.assumed_link_rate : lane.link_rate;
   info.base_rtt = lane.base_rtt > Duration() ? lane.base_rtt : options.assumed_rtt;
+  info.delay_error = lane.delay_error;
   info.segment_bytes = lane.max_packet_bytes - limits::kMaxDataHeaderBytes;
   if (lane.remote_placement) info.segment_bytes = std::min(info.segment_bytes, lane.max_write_bytes);
   info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : limits::kMaxDataHeaderBytes);

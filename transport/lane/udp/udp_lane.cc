@@ -31,6 +31,8 @@ constexpr uint32_t kMaxDatagramBytes = 65507;  // what 16 bits of IP length leav
 // in 64 or 1024 does not show.
 constexpr uint32_t kIdlePollsPerLinkPoll = 64;
 constexpr uint32_t kBusyPollsPerLinkPoll = 1024;
+// A segment is stamped before its burst waits for the processor and the kernel, on both sides: a scheduler's tick.
+constexpr Duration kDelayError = Duration::Millis(1);
 constexpr size_t kRoom = 1024;  // segments; Send itself takes whatever it is given until the kernel is full
 
 uint32_t IpHeaderBytes(const SocketAddress& address) { return address.family() == AF_INET ? 20 : 40; }
@@ -92,6 +94,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   result.max_packet_bytes = std::min(mtu - IpHeaderBytes(point.address) - kUdpHeader, kMaxDatagramBytes);
   result.ecn = main.ecn;
   result.rx_timestamps = main.timestamps;
+  result.delay_error = kDelayError;
   const uint32_t fit = kMaxDatagramBytes / result.max_packet_bytes;
   result.burst_segments =
       options.gso && main.gso ? std::clamp<uint32_t>(fit, 1, static_cast<uint32_t>(UdpSender::kMaxSegments)) : 1;

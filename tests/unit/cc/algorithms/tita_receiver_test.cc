@@ -53,6 +53,22 @@ class TitaReceiverTest : public ::testing::Test {
     receiver_->OnArrival(flow,
                          {.now = now_, .bytes = bytes, .packets = 1, .tx_total = tx_[flow], .lost_total = lost_[flow]});
   }
+  // Flow 0 sends at a quarter of the rate and, but for its first packets, through 14 us of queue.
+  void ArriveLate() {
+    Demand(0, 1 << 30);
+    for (int i = 0; i < 300; ++i) {
+      Run(Duration::Nanos(1331));
+      tx_[0] += kSegment;
+      const int64_t queue = i < 10 ? 0 : 14'000;
+      receiver_->OnArrival(
+          0, {.now = now_,
+              .bytes = kSegment,
+              .packets = 1,
+              .tx_total = tx_[0],
+              // The clocks differ so that a 32-bit difference wraps in between.
+              .relative_delay_nanos = static_cast<int32_t>(0x7fffffff - 1000 + static_cast<uint32_t>(queue))});
+    }
+  }
   // All that is granted arrives.
   void ArriveAll() {
     for (const auto& [flow, credit] : credit_) {
@@ -355,20 +371,18 @@ TEST_F(TitaReceiverTest, MarksSlowTheGroupAndAreRemembered) {
 
 TEST_F(TitaReceiverTest, DelayStandsInForMarksWhereThereAreNone) {
   Add(0, 7);
-  Demand(0, 1 << 30);
-  for (int i = 0; i < 300; ++i) {
-    Run(Duration::Nanos(1331));
-    tx_[0] += kSegment;
-    const int64_t queue = i < 10 ? 0 : 14'000;
-    receiver_->OnArrival(
-        0, {.now = now_,
-            .bytes = kSegment,
-            .packets = 1,
-            .tx_total = tx_[0],
-            // The clocks differ so that a 32-bit difference wraps in between.
-            .relative_delay_nanos = static_cast<int32_t>(0x7fffffff - 1000 + static_cast<uint32_t>(queue))});
-  }
+  ArriveLate();
   EXPECT_LT(rate_[0], 0.3 * 12.5e9);
+}
+
+// Kernel sockets: what a scheduler adds to a delay is no queue in the network.
+TEST_F(TitaReceiverTest, DelayWithinTheLanesErrorSaysNothing) {
+  PortInfo port = TestPort();
+  port.delay_error = Duration::Micros(10);
+  Make({}, port);
+  Add(0, 7);
+  ArriveLate();
+  EXPECT_GT(rate_[0], 0.9 * 12.5e9);
 }
 
 TEST_F(TitaReceiverTest, SrptGivesTheShortFlowHalfAtLeast) {
