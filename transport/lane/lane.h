@@ -31,8 +31,8 @@ struct LaneCapabilities {
   uint32_t max_write_bytes = 0;   // largest write; 0 without remote_placement
   bool ecn = false;               // congestion marks are set on the way and seen on arrival
   bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, not of the poll
-  Duration delay_error;           // time that hosts may add to a one-way delay seen over this lane (software timestamps)
-  bool trimming = false;          // the network may cut payloads and deliver the header
+  Duration delay_error;   // time that hosts may add to a one-way delay seen over this lane (software timestamps)
+  bool trimming = false;  // the network may cut payloads and deliver the header
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together

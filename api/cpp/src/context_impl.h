@@ -95,7 +95,7 @@ class ContextImpl {
 
   ContextImpl();
   Status Open(const ContextOptions& options);
-  void CloseAll();  // at the end, without a progress thread
+  void CloseAll();   // at the end, without a progress thread
   Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
   void DrainEvents();
   bool FillRing();
