@@ -1,4 +1,5 @@
 // The `paceline` command: its subcommands live in folders of their own. Exit status: 0 done, 1 failed, 2 wrong use.
+#include <iostream>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -19,6 +20,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     constexpr int kWrongUse = 2;
+    const auto is_meant = [&](CLI::App* command) { return command->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_meant).empty()) {
+      std::cerr << "paceline: \"" << argv[1] << "\" is unknown; there are perf, study and info (see paceline --help)\n";
+      return kWrongUse;
+    }
     return app.exit(error) == 0 ? 0 : kWrongUse;
   }
   return exit_status;

@@ -46,13 +46,13 @@ absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments) {
   if (arguments.mode == "local") return ForkTeam(2);
   const auto launched = FindLauncherRank();
   if (launched) {
-    if (arguments.ranks != 0 && arguments.ranks != launched->world) {
-      return absl::InvalidArgumentError(absl::StrCat("--ranks ", arguments.ranks, ", but ", launched->launcher,
+    if (arguments.ranks.value_or(launched->world) != launched->world) {
+      return absl::InvalidArgumentError(absl::StrCat("--ranks ", *arguments.ranks, ", but ", launched->launcher,
                                                      " started ", launched->world, " ranks"));
     }
     return LauncherTeam(*launched);
   }
-  const uint32_t ranks = arguments.ranks != 0 ? arguments.ranks : 2;
+  const uint32_t ranks = arguments.ranks.value_or(2);
   if (ranks < 2 || ranks > kMaxRanks) {
     return absl::InvalidArgumentError(absl::StrCat("--ranks ", ranks, ": may be 2 to ", kMaxRanks));
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct PerfArguments {
   std::vector<std::string> cc_set;
   uint64_t iterations = 0, warmup = 0, seed = 1;
   double seconds = 0, interval = 0, link_gbps = 0;
-  uint32_t window = 0, ranks = 0, mtu = 0;
+  uint32_t window = 0, mtu = 0;
+  std::optional<uint32_t> ranks;
   bool bidirectional = false, histogram = false;
 };
 

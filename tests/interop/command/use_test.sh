@@ -20,7 +20,7 @@ field "$work/info.json" 'd["hcas"]["devices"] or d["hcas"]["reason"]'
 field "$work/info.json" 'd["gpus"]["devices"] or d["gpus"]["reason"]'
 
 expect 2 ""
-expect 2 "" dance
+expect 2 '"dance" is unknown' dance
 expect 2 "" perf
 expect 2 "" perf dance
 expect 2 "--no-such" perf local --no-such
@@ -32,6 +32,7 @@ expect 2 "pigeon" perf local --lane pigeon
 expect 2 "hope" perf local --cc hope
 expect 2 "hope" perf local --cc-set hope=1
 expect 2 "--ranks" perf alltoall --ranks 1
+expect 2 "--ranks 0" perf alltoall --ranks 0
 expect 2 "" perf client
 PACELINE_MTU=big expect 2 "PACELINE_MTU=big" perf local
 PACELINE_PROGRESS=magic expect 2 "PACELINE_PROGRESS=magic" perf local
