@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto common = wire::ParseCommon(packet, &bad_checksum)) {
     Require(common->header_bytes >= wire::kCommonBytes && common->header_bytes <= packet.size());
     if (const auto header = wire::ParseData(*common, packet)) {
-      std::vector<uint8_t> again(128);  // an atomic with an immediate parses, though nobody sends one
+      std::vector<uint8_t> again(1024);
       const size_t bytes = wire::EncodeData(*header, again);
       Require(bytes == common->header_bytes);
       again.resize(bytes);

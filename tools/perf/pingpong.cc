@@ -43,6 +43,7 @@ class PingPong {
   absl::Status Finish();
   absl::Status Drain();  // takes completions, waiting a moment when there are none
   absl::Status PostReceive();
+  absl::Status Refill();               // posts the receives that were used up
   absl::Status Post(uint64_t number);  // operation or answer number 1, 2, ...
   void Mark(uint8_t* data, uint64_t number) const;
   bool Marked(const uint8_t* data, uint64_t number) const;
@@ -91,6 +92,13 @@ absl::Status PingPong::PostReceive() {
   if (posted != api::PostResult::kOk) return absl::InternalError(absl::StrCat("receive: ", PostResultName(posted)));
   ++receives_;
   ++outstanding_receives_;
+  return absl::OkStatus();
+}
+
+absl::Status PingPong::Refill() {
+  while (two_sided() && !end_received_ && outstanding_receives_ < slots_) {
+    if (absl::Status status = PostReceive(); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -147,6 +155,8 @@ absl::Status PingPong::Drain() {
   std::array<api::Completion, 16> completions;
   size_t taken = session_.context().completions().Poll(completions.data(), completions.size());
   idle_passes_ = taken > 0 ? 0 : idle_passes_ + 1;
+  // Behind the pass that sent the answer, which does not need them.
+  if (absl::Status status = Refill(); !status.ok()) return status;
   // The target of plain writes gets no completion: it looks at its memory after each pass, and sleeps only when nothing
   // has come for a while.
   const bool looks = plan_.op == PairOp::kWrite;
@@ -168,7 +178,6 @@ absl::Status PingPong::Drain() {
       }
       --outstanding_receives_;
       ++arrived_;
-      if (absl::Status status = PostReceive(); !status.ok()) return status;
     } else if (done.operation == api::Operation::kWriteImmediate && done.user_data == 0) {
       ++arrived_;
     } else if (done.user_data == kEndSend) {

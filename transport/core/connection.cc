@@ -17,11 +17,19 @@ constexpr int64_t kIdleKeepaliveFactor = 15;  // a peer from which nothing is ex
 }  // namespace
 
 Connection::Connection(CoreContext* context, ConnectionId id)
-    : context_(context), sender_(context, &peer_), receiver_(context, &peer_, this, &sender_) {
+    : context_(context), memo_(context->options.assumed_rtt), receiver_(context, &peer_, this, &acks_) {
   peer_.local_connection = id;
 }
 
 Connection::~Connection() { ClosePeers(); }
+
+Sender& Connection::sender() {
+  if (sender_ == nullptr) {
+    sender_ = std::make_unique<Sender>(context_, &peer_, &acks_, memo_);
+    released_ = false;
+  }
+  return *sender_;
+}
 
 // ---- life cycle
 
@@ -85,8 +93,8 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   const bool was_open = open();
   const bool told = state_ != State::kReserved;
   receiver_.FailAll(status, now);
-  sender_.FailAll(status);
-  sender_.ReleaseIdleState();
+  if (sender_ != nullptr) sender_->FailAll(status);
+  sender_.reset();
   receiver_.ReleaseIdleState(now);
   if (was_open) {
     const bool lost = reason == CloseReason::kPeerLost || reason == CloseReason::kProtocolError;
@@ -180,13 +188,13 @@ bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Tim
 void Connection::OnAck(const wire::AckFrame& frame) {
   if (!open()) return;
   NoteUse(now_);
-  sender_.HandleAck(frame, arrived_, now_);
+  if (sender_ != nullptr) sender_->HandleAck(frame, arrived_, now_);
 }
 
 void Connection::OnGrant(const wire::GrantFrame& frame) {
   if (!open()) return;
   NoteUse(now_);
-  sender_.HandleGrant(frame, now_);
+  sender().HandleGrant(frame, now_);
 }
 
 void Connection::OnDemand(const wire::DemandFrame& frame) {
@@ -196,11 +204,11 @@ void Connection::OnDemand(const wire::DemandFrame& frame) {
 }
 
 void Connection::OnTrimmed(const wire::TrimmedFrame& frame) {
-  if (open()) sender_.HandleTrimmed(frame, now_);
+  if (open() && sender_ != nullptr) sender_->HandleTrimmed(frame, now_);
 }
 
 void Connection::OnNotReady(uint32_t message) {
-  if (open()) sender_.HandleNotReady(message);
+  if (open() && sender_ != nullptr) sender_->HandleNotReady(message);
 }
 
 void Connection::OnPing(uint32_t value) {
@@ -227,9 +235,15 @@ void Connection::OnAbort(uint16_t) {
 
 // ---- what is to be said
 
-bool Connection::control_due(Time now) {
+bool Connection::frames_due() const {
   if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
-  return open() && (receiver_.acks().due(now) || receiver_.control_pending() || sender_.demand_pending());
+  return open() && (receiver_.control_pending() || (sender_ != nullptr && sender_->demand_pending()));
+}
+
+bool Connection::control_due(Time now) { return frames_due() || (open() && acks_.due(now)); }
+
+bool Connection::LetAckWait(Time now) {
+  return ready_link.linked() && !frames_due() && acks_.due(now) && acks_.Defer();
 }
 
 uint32_t Connection::control_port() const {
@@ -255,9 +269,9 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
     wire::WriteValue(writer, wire::FrameType::kPing, static_cast<uint32_t>(now.nanos()));
   }
   if (open()) {
-    if (receiver_.acks().pending()) {
+    if (acks_.pending()) {
       wire::AckFrame ack;
-      receiver_.acks().Build(&ack, now);
+      acks_.Build(&ack, now);
       wire::WriteAck(writer, ack);
       ++context_->counters.acks_sent;
     }
@@ -265,7 +279,8 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
     for (uint32_t message; writer.room() >= 8 && receiver_.PollNotReady(&message);) {
       wire::WriteValue(writer, wire::FrameType::kNotReady, message);
     }
-    if (wire::DemandFrame demand; writer.room() >= wire::kDemandBytes && sender_.PollDemand(&demand)) {
+    if (wire::DemandFrame demand;
+        writer.room() >= wire::kDemandBytes && sender_ != nullptr && sender_->PollDemand(&demand)) {
       wire::WriteDemand(writer, demand);
     }
     constexpr size_t kLargestGrant = 20 + wire::GrantFrame::kMaxClears * 24;
@@ -284,7 +299,7 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
 // ---- time
 
 bool Connection::expects_peer() const {
-  return sender_.operations() > 0 || sender_.open_answers() > 0 || receiver_.operations() > 0;
+  return (sender_ != nullptr && !sender_->drained()) || receiver_.operations() > 0;
 }
 
 Time Connection::KeepaliveAt() const {
@@ -308,8 +323,9 @@ Time Connection::PollTimeout() {
     case State::kClosing:
       break;
   }
-  Time next = std::min({sender_.PollTimeout(), KeepaliveAt(), retry_at_});
-  if (!control_link.linked()) next = std::min(next, receiver_.acks().deadline());
+  Time next = std::min(KeepaliveAt(), retry_at_);
+  if (sender_ != nullptr) next = std::min(next, sender_->PollTimeout());
+  if (!control_link.linked()) next = std::min(next, acks_.deadline());
   if (!released_) next = std::min(next, last_active_ + context_->options.idle_after);
   return next;
 }
@@ -339,8 +355,8 @@ void Connection::HandleTimeout(Time now) {
     case State::kClosing:
       break;
   }
-  if (sender_.PollTimeout() <= now) sender_.HandleTimeout(now);
-  if (sender_.path_dead()) {
+  if (sender_ != nullptr && sender_->PollTimeout() <= now) sender_->HandleTimeout(now);
+  if (sender_ != nullptr && sender_->path_dead()) {
     Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
     return;
   }
@@ -355,7 +371,7 @@ void Connection::HandleTimeout(Time now) {
   }
   if (state_ == State::kClosing && retry_at_ <= now) {
     retry_at_ = Time::Never();
-    if (!sender_.drained()) {
+    if (sender_ != nullptr && !sender_->drained()) {
       retry_at_ = now + kFirstCloseRetry;
     } else if (close_tries_ == kCloseTries) {
       Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, false, "", now);
@@ -366,8 +382,9 @@ void Connection::HandleTimeout(Time now) {
     }
   }
   if (!released_ && now >= last_active_ + options.idle_after) {
-    if (sender_.idle() && receiver_.idle()) {
-      sender_.ReleaseIdleState();
+    if ((sender_ == nullptr || sender_->idle()) && receiver_.idle()) {
+      if (sender_ != nullptr) memo_ = sender_->Memo();
+      sender_.reset();
       receiver_.ReleaseIdleState(now);
       released_ = true;
     } else {

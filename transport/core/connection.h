@@ -4,7 +4,8 @@
 // Thread rule: the endpoint's thread.
 #pragma once
 
-#include <vector>
+#include <memory>
+#include <string>
 
 #include "transport/base/intrusive_list.h"
 #include "transport/core/context.h"
@@ -31,7 +32,9 @@ class Connection final : private wire::FrameHandler {
 
   ConnectionId id() const { return peer_.local_connection; }
   State state() const { return state_; }
-  Sender& sender() { return sender_; }
+  // The sending half, made when first needed; and the same, or nullptr while it is not there.
+  Sender& sender();
+  Sender* active_sender() { return sender_.get(); }
   Receiver& receiver() { return receiver_; }
   const PeerInfo& peer() const { return peer_; }
 
@@ -63,6 +66,9 @@ class Connection final : private wire::FrameHandler {
     released_ = false;
   }
 
+  // Nothing is under way: the user and the peer have not used it of late, or no operation waits for the peer.
+  bool quiet() const { return released_ || !expects_peer(); }
+
   // ---- packets
   void HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now);
   // Frames behind the common header; false: malformed.
@@ -72,6 +78,8 @@ class Connection final : private wire::FrameHandler {
   // A control packet for what is to be said now; 0: nothing.
   size_t BuildControl(std::span<uint8_t> buffer, Time now);
   bool control_due(Time now);
+  // Only an acknowledgement is due, and it has not waited for a packet to ride on yet: from now on it has.
+  bool LetAckWait(Time now);
   uint32_t control_port() const;
 
   // ---- time. What only waits to be sent (in the endpoint's control list) needs no timer.
@@ -79,7 +87,8 @@ class Connection final : private wire::FrameHandler {
   void HandleTimeout(Time now);
 
   size_t memory_bytes() const {
-    return sizeof(*this) - sizeof(sender_) - sizeof(receiver_) + sender_.memory_bytes() + receiver_.memory_bytes();
+    return sizeof(*this) - sizeof(receiver_) + receiver_.memory_bytes() + acks_.memory_bytes() + MemoBytes() +
+           (sender_ == nullptr ? 0 : sender_->memory_bytes());
   }
 
   ListLink ready_link;    // may have data to send
@@ -99,6 +108,8 @@ class Connection final : private wire::FrameHandler {
   void OnAbort(uint16_t reason) override;
 
   void Heard(uint32_t port, Time now);
+  size_t MemoBytes() const { return memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0; }
+  bool frames_due() const;  // others than acknowledgements
   bool expects_peer() const;
   Time KeepaliveAt() const;
   void ClosePeers();
@@ -106,7 +117,9 @@ class Connection final : private wire::FrameHandler {
 
   CoreContext* context_;
   PeerInfo peer_;
-  Sender sender_;
+  AckState acks_;
+  SenderMemo memo_;                 // counts while there is no sender
+  std::unique_ptr<Sender> sender_;  // only while it has something to do, and a while after
   Receiver receiver_;
   State state_ = State::kReserved;
   bool released_ = true;    // path state is given back

@@ -77,7 +77,8 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
     if (connection == nullptr) continue;
-    if (connection->sender().UsesRegion(id) || connection->receiver().UsesRegion(id)) {
+    const Sender* sender = connection->active_sender();
+    if ((sender != nullptr && sender->UsesRegion(id)) || connection->receiver().UsesRegion(id)) {
       Abort(connection->id(), now);
     } else {
       connection->receiver().RevokeKey(copy.key);
@@ -263,8 +264,15 @@ size_t Endpoint::PollCompletions(std::span<Completion> out) { return impl_->Poll
 size_t Endpoint::PollConnectionEvents(std::span<ConnectionEvent> out) { return impl_->PollConnectionEvents(out); }
 
 void Endpoint::HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
-  impl_->HandleSegments(port, segments, now);
+  impl_->TakeSegments(port, segments, now);
+  impl_->FinishSegments(now);
 }
+
+void Endpoint::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  impl_->TakeSegments(port, segments, now);
+}
+
+void Endpoint::FinishSegments(Time now) { impl_->FinishSegments(now); }
 size_t Endpoint::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
   return impl_->PollTransmit(port, burst, room, now);
 }

@@ -136,6 +136,11 @@ class Endpoint {
 
   // ---- I/O
   void HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+  // The same in two steps, for who wants to answer in between: the first takes what arrived as far as completions of
+  // receives; the second what rode on it, credit and timers. Before the second the lane's Receive is not called again,
+  // as the segments' bytes are still read.
+  void TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+  void FinishSegments(Time now);
   // At most `room` segments for this port; returns how many are in burst.segments. Pointers in them live until the next
   // call on this endpoint, or until the burst is used again, whichever comes first.
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);

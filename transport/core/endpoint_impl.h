@@ -93,7 +93,8 @@ class Endpoint::Impl {
   size_t PollConnectionEvents(std::span<ConnectionEvent> out);
 
   // ---- arrivals
-  void HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+  void TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
+  void FinishSegments(Time now);
 
   void HandlePacket(uint32_t port, const RxSegment& segment, Time now);
 
@@ -136,7 +137,8 @@ class Endpoint::Impl {
 
   void SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t size);
 
-  size_t TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  enum class AckPolicy : uint8_t { kMayWait, kNow };
+  size_t TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now, AckPolicy acks);
 
   uint16_t NextControlEntropy(uint32_t port);
 
@@ -151,6 +153,11 @@ class Endpoint::Impl {
 
   // Puts a connection into the lists that fit its state, after anything happened to it.
   void After(Connection* connection, Time now);
+  // The same after an operation was posted. Sending it, or the news that it waits for, sets the timers anew; only where
+  // nothing was under way (`was_quiet`) posting does.
+  void AfterPost(Connection* connection, bool was_quiet, Time now);
+  // Into the lists of those that have data or control packets to send.
+  void Enlist(Connection* connection, Time now);
 
   // A server connection counts as pending until it was accepted or has ended.
   bool settled(Connection* connection) const { return slots_[connection->id() & kSlotMask].settled; }
@@ -170,6 +177,13 @@ class Endpoint::Impl {
     std::unique_ptr<Connection> connection;
     uint32_t generation = 0;
     bool settled = false;
+  };
+  // Frames that rode on a data packet; the bytes are the lane's.
+  struct Riders {
+    ConnectionId connection = kNoConnection;
+    uint32_t port = 0;
+    Time arrived;
+    std::span<const uint8_t> frames;
   };
   struct PendingRequest {
     ConnectionId connection = kNoConnection;
@@ -200,6 +214,7 @@ class Endpoint::Impl {
   IntrusiveList<Connection, &Connection::ready_link> ready_;
   IntrusiveList<Connection, &Connection::control_link> control_;
   IntrusiveList<Connection, &Connection::touched_link> touched_;
+  std::vector<Riders> riders_;  // of the segments taken and not finished
 };
 
 }  // namespace paceline

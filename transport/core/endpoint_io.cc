@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-void Endpoint::Impl::HandleSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
+void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
   for (const RxSegment& segment : segments) {
     ++context_.counters.rx_packets;
     if (segment.kind == SegmentKind::kWrite) {
@@ -19,6 +19,15 @@ void Endpoint::Impl::HandleSegments(uint32_t port, std::span<const RxSegment> se
     }
     HandlePacket(port, segment, now);
   }
+}
+
+void Endpoint::Impl::FinishSegments(Time now) {
+  for (const Riders& riders : riders_) {
+    Connection* connection = Find(riders.connection);
+    if (connection == nullptr) continue;
+    if (!connection->HandleControl(riders.frames, riders.port, riders.arrived, now)) ++context_.counters.rx_malformed;
+  }
+  riders_.clear();
   while (Connection* connection = touched_.PopFront()) {
     if (connection->state() == Connection::State::kEstablished || connection->state() == Connection::State::kClosing) {
       connection->receiver().FinishBurst(now);
@@ -67,6 +76,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
       arrival.trimmed = segment.trimmed;
       arrival.arrived = arrived;
       connection->HandleData(*header, arrival, now);
+      if (!header->frames.empty()) riders_.push_back({connection->id(), port, arrived, header->frames});
       Touch(connection);
       return;
     }
@@ -103,7 +113,9 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   if (!reply_peers_.empty()) ReleaseReplyPeers();
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
-  if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now);
+  // Acknowledgements of connections that have data wait for it, as riders; what found no packet goes behind the data,
+  // or with the next burst, but no later.
+  if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kMayWait);
   // What a port that is down took would be lost; another that is up gets it instead.
   if (!context_.ports[port].up &&
       std::any_of(context_.ports.begin(), context_.ports.end(), [](const Port& other) { return other.up; })) {
@@ -113,14 +125,17 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
     Connection* connection = ready_.front();
     if (connection == nullptr) break;
     const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
-    const size_t more = connection->sender().Fill(port, burst, filled, std::min(room - filled, quantum), now);
-    filled += more;
     connection->ready_link.Unlink();
+    Sender* sender = connection->active_sender();
+    if (sender == nullptr) continue;  // it has ended
+    const size_t more = sender->Fill(port, burst, filled, std::min(room - filled, quantum), now);
+    filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
-    const bool stalled = more == 0 && connection->sender().may_have_more();
+    const bool stalled = more == 0 && sender->may_have_more();
     After(connection, now);
     if (stalled) break;
   }
+  if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kNow);
   return filled;
 }
 
@@ -159,13 +174,14 @@ void Endpoint::Impl::SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t
   ++context_.counters.tx_packets;
 }
 
-size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now,
+                                       AckPolicy acks) {
   size_t filled = 0;
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
     if (connection->state() == Connection::State::kConnecting) {
       filled += TransmitRequest(connection, port, burst, at + filled, now);
-    } else if (connection->control_port() == port) {
+    } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
       const size_t size = connection->BuildControl(burst.headers[at + filled], now);
       if (size > 0) {
@@ -256,28 +272,41 @@ void Endpoint::Impl::After(Connection* connection, Time now) {
     }
     events_.push_back(std::move(event));
   }
+  if (connection->state() == Connection::State::kFinished) {
+    Free(connection);
+    return;
+  }
+  Enlist(connection, now);
+  // A request that is due waits for a port to take it, not for time: then only the end of patience is a deadline.
+  Time deadline = connection->PollTimeout();
+  if (connection->state() == Connection::State::kConnecting && deadline <= now) deadline = connection->give_up_at();
+  timers_.Schedule(connection->id() & kSlotMask, deadline);
+}
+
+void Endpoint::Impl::AfterPost(Connection* connection, bool was_quiet, Time now) {
+  if (was_quiet) return After(connection, now);
+  Enlist(connection, now);
+}
+
+void Endpoint::Impl::Enlist(Connection* connection, Time now) {
   switch (connection->state()) {
-    case Connection::State::kFinished:
-      Free(connection);
-      return;
     case Connection::State::kConnecting:
       if (connection->PollTimeout() <= now && !connection->control_link.linked()) control_.PushBack(connection);
       break;
     case Connection::State::kEstablished:
     case Connection::State::kClosing:
-      if (connection->sender().may_have_more() && !connection->ready_link.linked()) ready_.PushBack(connection);
+      if (connection->active_sender() != nullptr && connection->active_sender()->may_have_more() &&
+          !connection->ready_link.linked())
+        ready_.PushBack(connection);
       [[fallthrough]];
     case Connection::State::kLingering:
       if (connection->control_due(now) && !connection->control_link.linked()) control_.PushBack(connection);
       break;
     case Connection::State::kReserved:
     case Connection::State::kRequested:
+    case Connection::State::kFinished:
       break;
   }
-  // A request that is due waits for a port to take it, not for time: then only the end of patience is a deadline.
-  Time deadline = connection->PollTimeout();
-  if (connection->state() == Connection::State::kConnecting && deadline <= now) deadline = connection->give_up_at();
-  timers_.Schedule(connection->id() & kSlotMask, deadline);
 }
 
 void Endpoint::Impl::Touch(Connection* connection) {

@@ -32,9 +32,10 @@ PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* o
   }
   message->operation_id = context_.next_operation++;
   if (operation != nullptr) *operation = message->operation_id;
+  const bool was_quiet = connection->quiet();
   connection->NoteUse(now);
   connection->sender().Post(message, now);
-  After(connection, now);
+  AfterPost(connection, was_quiet, now);
   return PostResult::kOk;
 }
 
@@ -80,9 +81,10 @@ PostResult Endpoint::Impl::PostReceive(ConnectionId id, const ReceiveRequest& re
   }
   const OperationId receive = context_.next_operation++;
   if (operation != nullptr) *operation = receive;
+  const bool was_quiet = connection->quiet();
   connection->NoteUse(now);
   connection->receiver().PostReceive(request, receive, now);
-  After(connection, now);
+  AfterPost(connection, was_quiet, now);
   return PostResult::kOk;
 }
 
@@ -142,7 +144,9 @@ PostResult Endpoint::Impl::PostFlush(ConnectionId id, const FlushRequest& reques
 bool Endpoint::Impl::Cancel(ConnectionId id, OperationId operation, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr) return false;
-  const bool cancelled = connection->receiver().Cancel(operation, now) || connection->sender().Cancel(operation);
+  Sender* sender = connection->active_sender();
+  const bool cancelled =
+      connection->receiver().Cancel(operation, now) || (sender != nullptr && sender->Cancel(operation));
   After(connection, now);
   return cancelled;
 }

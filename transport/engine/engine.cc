@@ -93,26 +93,35 @@ Time Engine::Poll(Time now) {
     ports_[port]->more = false;
     CheckStatus(port, now);
   }
-  // What was posted since the last pass leaves before anything else is looked at: a reply does not wait for an empty
-  // receive call.
+  // What was posted since the last pass leaves before anything else is looked at: an answer waits neither for an empty
+  // receive call nor for what the transport itself makes of the last arrivals.
   for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
-  bool received = false;
-  for (uint32_t port = 0; port < ports; ++port) {
-    const bool sent = std::exchange(busy_, false);
-    ReceiveAll(port, now);
-    received |= busy_;
-    busy_ |= sent;
-  }
-  const bool timer_due = endpoint_->PollTimeout() <= now;
-  if (timer_due) endpoint_->HandleTimeout(now);
-  if (received || timer_due) {
+  bool more_to_send = FinishArrivals(now);
+  const bool sent = std::exchange(busy_, false);
+  for (uint32_t port = 0; port < ports; ++port) ReceiveAll(port, now);
+  const bool received = busy_;
+  busy_ |= sent;
+  unfinished_ = received;
+  if (received) {
     if (replies_first_) return now;
+    FinishArrivals(now);
+    more_to_send = true;
+  }
+  if (more_to_send) {
     for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
   }
   for (uint32_t port = 0; port < ports; ++port) {
     if (ports_[port]->more) return now;
   }
   return std::max(now, endpoint_->PollTimeout());
+}
+
+bool Engine::FinishArrivals(Time now) {
+  const bool unfinished = std::exchange(unfinished_, false);
+  if (unfinished) endpoint_->FinishSegments(now);
+  const bool timer_due = endpoint_->PollTimeout() <= now;
+  if (timer_due) endpoint_->HandleTimeout(now);
+  return unfinished || timer_due;
 }
 
 void Engine::CheckStatus(uint32_t port, Time now) {
@@ -128,8 +137,9 @@ void Engine::ReceiveAll(uint32_t port, Time now) {
     const size_t count = lanes_[port]->Receive(state.received, now);
     if (count == 0) return;
     busy_ = true;
-    endpoint_->HandleSegments(port, std::span(state.received).first(count), now);
+    endpoint_->TakeSegments(port, std::span(state.received).first(count), now);
     if (count < state.received.size()) return;
+    endpoint_->FinishSegments(now);
   }
   state.more = true;
 }

@@ -53,6 +53,8 @@ class Engine final : private EndpointEnvironment {
   Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
          std::unique_ptr<CongestionControl> congestion_control);
   void CheckStatus(uint32_t port, Time now);
+  // What the last arrivals and due timers bring; true: there was any of it.
+  bool FinishArrivals(Time now);
   void ReceiveAll(uint32_t port, Time now);
   void SendAll(uint32_t port, Time now);
 
@@ -65,6 +67,7 @@ class Engine final : private EndpointEnvironment {
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<Endpoint> endpoint_;
   const bool replies_first_;
+  bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments
   bool busy_ = false;
   bool blocked_ = false;
 };

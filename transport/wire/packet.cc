@@ -106,6 +106,7 @@ std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const 
     if (header.kind != MessageKind::kReadResponse) header.value = reader.U64();
   }
   if (header.flags & kHasImmediate) header.immediate = reader.U64();
+  if ((header.flags & kHasFrames) != 0 && reader.remaining() > 0) header.frames = reader.Bytes(reader.remaining());
   if (reader.failed() || reader.remaining() != 0) return std::nullopt;
   return header;
 }
@@ -143,7 +144,9 @@ size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
     if (header.kind != MessageKind::kReadResponse) writer.U64(header.value);
   }
   if (header.flags & kHasImmediate) writer.U64(header.immediate);
-  FinishPacket(buffer.first(writer.size()), PacketType::kData, header.flags, header.connection);
+  writer.Bytes(header.frames);
+  const uint8_t flags = static_cast<uint8_t>((header.flags & ~kHasFrames) | (header.frames.empty() ? 0 : kHasFrames));
+  FinishPacket(buffer.first(writer.size()), PacketType::kData, flags, header.connection);
   return writer.size();
 }
 

@@ -40,6 +40,7 @@ enum Flag : uint8_t {
   kNoPayloadCrc = 4,    // data: payload crc is not set (phantom payloads, or switched off)
   kRetransmission = 8,  // data: this segment was sent before
   kLastOfBacklog = 16,  // data: the sender has nothing more to send after it for now
+  kHasFrames = 32,      // data: control frames (frames.h) end the header
 };
 
 struct CommonHeader {
@@ -86,6 +87,7 @@ inline constexpr uint8_t kLastMessageKind = 9;
 //  kReadResponse:    64 request (32)        68 reserved (32)
 //  kFetchAdd, kCompareSwap: 64 remote key (64)   72 remote offset (64)   80 operand (64)   88 compare (64)
 //  kAtomicResponse, kFailure: 64 request (32)    68 reserved (32)        72 value (64)
+//  then, with kHasFrames: control frames up to the header's end
 struct DataHeader {
   uint8_t flags = 0;
   uint32_t connection = 0;
@@ -110,12 +112,15 @@ struct DataHeader {
   uint64_t operand = 0, compare = 0;
   uint32_t request = 0;  // message number of the request that this answers
   uint64_t value = 0;
+  // Control frames that ride on the packet. Parsed: bytes of the packet, not looked at yet. Encoded: whole frames, or
+  // nothing; they set the flag.
+  std::span<const uint8_t> frames;
 };
 
 // `common` as ParseCommon gave it, `packet` from its first byte. nullopt: malformed.
 std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet);
 
-// Returns the bytes written; `buffer` holds at least limits::kMaxDataHeaderBytes.
+// Returns the bytes written; `buffer` holds at least limits::kMaxDataHeaderBytes and the frames.
 size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer);
 
 }  // namespace paceline::wire

@@ -336,7 +336,7 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
   if (!threaded_) {
     while (true) {
       if (ready()) return true;
-      if (interrupted_.exchange(false)) return false;
+      if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
       if (Pass()) continue;
       if (ready()) return true;
       if (progress_->now() >= deadline) return false;
@@ -355,7 +355,7 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
       return !armed_;
     });
     if (there) return true;
-    if (interrupted_.exchange(false)) return false;
+    if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
     const Duration left = deadline.is_never() ? Duration::Seconds(3600) : deadline - MonotonicNow();
     if (left <= Duration()) return false;
     const timespec span = {.tv_sec = left.nanos() / 1'000'000'000, .tv_nsec = left.nanos() % 1'000'000'000};

@@ -63,6 +63,7 @@ void AckState::Build(wire::AckFrame* frame, Time now) {
     ++frame->words;
   }
   unacknowledged_ = 0;
+  deferred_ = false;
   ack_at_ = Time::Never();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "transport/base/bit_window.h"
 #include "transport/base/limits.h"
@@ -31,6 +32,8 @@ class AckState {
 
   bool due(Time now) const { return ack_at_ <= now; }
   bool pending() const { return !ack_at_.is_never(); }
+  // It is to wait for a packet to ride on; false: it has waited before.
+  bool Defer() { return !std::exchange(deferred_, true); }
   Time deadline() const { return ack_at_; }
   // Fills the frame and counts the acknowledgement as sent.
   void Build(wire::AckFrame* frame, Time now);
@@ -47,6 +50,7 @@ class AckState {
   uint32_t newest_timestamp_ = 0;
   Time newest_arrived_;
   bool any_marked_ = false;
+  bool deferred_ = false;
   uint32_t unacknowledged_ = 0;
   Time ack_at_ = Time::Never();
 };

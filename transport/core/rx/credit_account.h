@@ -32,6 +32,9 @@ struct CreditAccount {
   Rate cap = Rate::Unlimited();  // until the sender has stated one
   uint64_t credit_end = 0;       // absolute; 0: none granted
   Rate rate;
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+  uint64_t told_end = kNothing;  // what the allocator was told last
+  Rate told_cap;
 
   void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {
     tx_total = std::max(tx_total, Unwrap(tx_bits, tx_total));
@@ -44,6 +47,7 @@ struct CreditAccount {
   void Start() {
     base = arrived + lost_total;
     lost_base = lost_total;
+    told_end = kNothing;
   }
   // As the allocator counts. The sender takes wrong verdicts back, so the loss may shrink again.
   uint64_t TxTotal() const { return tx_total - std::min(base, tx_total); }

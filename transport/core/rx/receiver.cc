@@ -17,8 +17,8 @@ uint64_t AheadBytes(const PostedReceive& receive, const PeerInfo& peer) {
 
 }  // namespace
 
-Receiver::Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, Sender* sender)
-    : context_(context), peer_(peer), owner_(owner), sender_(sender) {}
+Receiver::Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, AckState* acks)
+    : context_(context), peer_(peer), owner_(owner), acks_(acks) {}
 
 Receiver::~Receiver() { FailAll(OperationStatus::kConnectionClosed, Time()); }
 
@@ -177,7 +177,11 @@ void Receiver::UpdateDemand(uint32_t port, Time now) {
   Port& local = context_->ports[port];
   if (local.receiver == nullptr) return;
   CreditAccount& account = Account(port, now);
-  local.receiver->OnDemand(account.flow, account.DemandEnd(expected_bytes_ + ahead_bytes_), account.cap, now);
+  const uint64_t end = account.DemandEnd(expected_bytes_ + ahead_bytes_);
+  if (account.told_end == end && account.told_cap == account.cap) return;
+  account.told_end = end;
+  account.told_cap = account.cap;
+  local.receiver->OnDemand(account.flow, end, account.cap, now);
 }
 
 void Receiver::FinishBurst(Time now) {
@@ -202,8 +206,9 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
     context_->ports[frame.port].receiver->OnArrival(
         account.flow, {.now = now, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
   }
-  // The sender asks because it hears nothing: say everything again.
+  // The sender asks because it hears nothing: say everything again, to the allocator too.
   account.grant_pending = true;
+  account.told_end = CreditAccount::kNothing;
   for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
     message->told_ports = 0;
   RequestGrant();
@@ -215,13 +220,13 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
 void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now) {
   EndpointCounters& counters = context_->counters;
   const EndpointOptions& options = context_->options;
-  const uint64_t psn = acks_.UnwrapPsn(header.psn);
-  if (psn >= header.floor_distance) acks_.OnFloor(psn - header.floor_distance);
-  if (sender_->has_delivered_failures()) ReleaseFailures();
-  switch (acks_.Check(psn)) {
+  const uint64_t psn = acks_->UnwrapPsn(header.psn);
+  if (psn >= header.floor_distance) acks_->OnFloor(psn - header.floor_distance);
+  if (open_failures_ > 0) ReleaseFailures();
+  switch (acks_->Check(psn)) {
     case AckState::Verdict::kDuplicate:
       ++counters.rx_duplicates;
-      acks_.RequestAck(true, options.ack_every, options.max_ack_delay, now);
+      acks_->RequestAck(true, options.ack_every, options.max_ack_delay, now);
       return;
     case AckState::Verdict::kOutOfWindow:
       ++counters.rx_out_of_window;
@@ -249,10 +254,12 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
     taken = HandleMessage(header, arrival, now) == Taken::kYes;
   }
   if (taken) {
-    acks_.OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
+    acks_->OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
     const bool prompt = std::exchange(prompt_ack_, false);
     const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
-    acks_.RequestAck(at_once, options.ack_every, options.max_ack_delay, now);
+    // Nothing follows it that could be acknowledged along with it; only an answer may be on its way.
+    const bool last = (header.flags & wire::kLastOfBacklog) != 0;
+    acks_->RequestAck(at_once, options.ack_every, last ? options.max_ack_delay / 4 : options.max_ack_delay, now);
     account.arrived += arrival.payload_bytes;
     sample.bytes = arrival.payload_bytes;
   }
@@ -260,7 +267,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
     sample.tx_total = account.TxTotal();
     sample.lost_total = account.LostTotal();
     context_->ports[arrival.port].receiver->OnArrival(account.flow, sample);
-    UpdateDemand(arrival.port, now);
+    demand_changed_ = true;
   }
 }
 
@@ -268,11 +275,11 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
   EndpointCounters& counters = context_->counters;
   const EndpointOptions& options = context_->options;
   constexpr uint32_t kPsnBits = 20, kSlotBits = 12;
-  const uint64_t psn = acks_.UnwrapShortPsn(immediate & ((1u << kPsnBits) - 1));
-  switch (acks_.Check(psn)) {
+  const uint64_t psn = acks_->UnwrapShortPsn(immediate & ((1u << kPsnBits) - 1));
+  switch (acks_->Check(psn)) {
     case AckState::Verdict::kDuplicate:
       ++counters.rx_duplicates;
-      acks_.RequestAck(true, options.ack_every, options.max_ack_delay, now);
+      acks_->RequestAck(true, options.ack_every, options.max_ack_delay, now);
       return;
     case AckState::Verdict::kOutOfWindow:
       ++counters.rx_out_of_window;
@@ -310,9 +317,9 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
       message->early_placed += bytes;
     }
   }
-  acks_.OnAccepted(psn, false, 0, now);
+  acks_->OnAccepted(psn, false, 0, now);
   const bool prompt = std::exchange(prompt_ack_, false);
-  acks_.RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
+  acks_->RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
@@ -320,7 +327,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
     context_->ports[port].receiver->OnArrival(
         account.flow,
         {.now = now, .bytes = bytes, .packets = 1, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
-    UpdateDemand(port, now);
+    demand_changed_ = true;
   }
 }
 
@@ -403,7 +410,7 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
 // ---- idle
 
 bool Receiver::idle() const {
-  if (!matcher_.empty() || matched_ > 0 || open_failures_ > 0 || acks_.pending() || control_pending()) return false;
+  if (!matcher_.empty() || matched_ > 0 || open_failures_ > 0 || acks_->pending() || control_pending()) return false;
   return messages_.empty() && match_order_.empty();
 }
 
@@ -411,13 +418,13 @@ void Receiver::ReleaseIdleState(Time now) {
   DropAccounts(now);
   messages_.Release();
   match_order_.Release();
-  acks_.ReleaseIdleState();
+  acks_->ReleaseIdleState();
   trimmed_ = {};
   not_ready_ = {};
 }
 
 size_t Receiver::memory_bytes() const {
-  return sizeof(*this) + messages_.memory_bytes() + match_order_.memory_bytes() + acks_.memory_bytes() +
+  return sizeof(*this) + messages_.memory_bytes() + match_order_.memory_bytes() +
          accounts_.capacity() * sizeof(CreditAccount);
 }
 

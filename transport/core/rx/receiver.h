@@ -15,7 +15,7 @@
 #include "transport/core/rx/ack_state.h"
 #include "transport/core/rx/credit_account.h"
 #include "transport/core/rx/matcher.h"
-#include "transport/core/tx/sender.h"
+#include "transport/core/tx/message.h"
 #include "transport/wire/frames.h"
 #include "transport/wire/packet.h"
 
@@ -23,7 +23,8 @@ namespace paceline {
 
 class Receiver {
  public:
-  Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, Sender* sender);
+  // `owner` has the sending half, for answers. `acks`: what the peer is told of its packets.
+  Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, AckState* acks);
   ~Receiver();
 
   // ---- operations. The caller has checked memory and reserved a completion.
@@ -56,7 +57,6 @@ class Receiver {
   void FinishBurst(Time now);
 
   // ---- what is to be said
-  AckState& acks() { return acks_; }
   bool control_pending() const { return !trimmed_.empty() || !not_ready_.empty() || grant_pending_; }
   // Each fills one frame; false: nothing (more) of the kind to say.
   bool PollTrimmed(wire::TrimmedFrame* frame);
@@ -103,6 +103,7 @@ class Receiver {
   void Refuse(RxMessage* message, OperationStatus status);
   void RefuseWrite(RxMessage* message);
   void RefuseSend(RxMessage* message);
+  TxMessage* FindRequest(uint32_t number_bits) const;
   void PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                   RegionId region);
   void MarkDone(uint64_t number);
@@ -112,9 +113,8 @@ class Receiver {
   CoreContext* context_;
   const PeerInfo* peer_;
   Connection* owner_;
-  Sender* sender_;
+  AckState* acks_;
   Matcher matcher_;
-  AckState acks_;
   SequenceWindow<Slot> messages_{limits::kMaxOpenMessages};
   SequenceWindow<RxMessage*> match_order_{limits::kMaxOpenMessages};  // sends whose turn has not come
   IntrusiveList<RxMessage, &RxMessage::clear_link> clears_;           // to be cleared by name, data not seen yet

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "transport/base/sequence.h"
+#include "transport/core/connection.h"
 #include "transport/core/rx/receiver.h"
 
 namespace paceline {
@@ -94,14 +95,14 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
     }
   }
   if (IsAnswer(header.kind) && header.kind == MessageKind::kReadResponse) {
-    TxMessage* request = sender_->FindMessage(header.request);
+    TxMessage* request = FindRequest(header.request);
     if (request != nullptr && (!request->wants_answer || request->length != header.length)) {
       ++counters.rx_malformed;
       return nullptr;
     }
   }
   const bool is_request = header.kind == MessageKind::kReadRequest || IsAtomic(header.kind);
-  if (is_request && sender_->open_answers() >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
+  if (is_request && owner_->sender().open_answers() >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
   const bool reports = (header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce) &&
                        (header.flags & wire::kHasImmediate) != 0;
   if (reports && !context_->completions.Reserve()) return nullptr;  // back-pressure
@@ -155,7 +156,7 @@ bool Receiver::Begin(RxMessage* message) {
       break;
     }
     case MessageKind::kReadResponse: {
-      TxMessage* request = sender_->FindMessage(message->request);
+      TxMessage* request = FindRequest(message->request);
       message->discard = request == nullptr;
       if (request != nullptr) {
         message->target = request->answer_buffer;
@@ -404,16 +405,16 @@ void Receiver::ExecuteRequest(RxMessage* message) {
 }
 
 void Receiver::FinishAnswer(RxMessage* message) {
-  TxMessage* request = sender_->FindMessage(message->request);
+  TxMessage* request = FindRequest(message->request);
   if (request == nullptr) return;
   if (message->kind == MessageKind::kFailure) {
     auto status = static_cast<OperationStatus>(message->value);
     if (status != OperationStatus::kRemoteAccess && status != OperationStatus::kConnectionClosed) {
       status = OperationStatus::kRemoteError;
     }
-    sender_->FinishRequest(request, status, 0);
+    owner_->sender().FinishRequest(request, status, 0);
   } else if (request->wants_answer) {
-    sender_->FinishRequest(request, OperationStatus::kOk, message->value);
+    owner_->sender().FinishRequest(request, OperationStatus::kOk, message->value);
   }
 }
 
@@ -444,6 +445,12 @@ void Receiver::RefuseSend(RxMessage* message) {
   Refuse(message, OperationStatus::kConnectionClosed);
 }
 
+// The request of ours that the peer answers; nullptr: it is over.
+TxMessage* Receiver::FindRequest(uint32_t number_bits) const {
+  Sender* sender = owner_->active_sender();
+  return sender == nullptr ? nullptr : sender->FindMessage(number_bits);
+}
+
 void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                           RegionId region) {
   TxMessage* answer = context_->tx_messages.New();
@@ -454,11 +461,11 @@ void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, 
   answer->data = data;
   answer->payload_bytes = answer->length = bytes;
   answer->region = region;
-  sender_->Post(answer, Time());
+  owner_->sender().Post(answer, Time());
 }
 
 void Receiver::ReleaseFailures() {
-  for (const uint32_t bits : sender_->TakeDeliveredFailures()) {
+  for (const uint32_t bits : owner_->sender().TakeDeliveredFailures()) {
     const uint64_t number = Unwrap(bits, messages_.begin());
     if (!messages_.Contains(number)) continue;
     RxMessage* message = std::exchange(messages_[number].message, nullptr);

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "transport/base/bit_window.h"
 #include "transport/base/intrusive_list.h"
 #include "transport/base/sequence_window.h"
 #include "transport/core/context.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/core/path/port_health.h"
+#include "transport/core/rx/ack_state.h"
 #include "transport/core/tx/message.h"
 #include "transport/core/tx/outstanding.h"
 #include "transport/core/tx/pacer.h"
@@ -24,9 +26,25 @@
 
 namespace paceline {
 
+// What remains of the sending half of a connection while it has nothing to do: the counts that go on where they stood.
+struct SenderMemo {
+  explicit SenderMemo(Duration assumed_rtt) : rtt(assumed_rtt) {}
+
+  struct Flow {
+    uint64_t tx_total = 0, lost_total = 0;
+  };
+  uint64_t next_message = 0;
+  uint64_t next_match_sequence = 0;
+  uint64_t clear_limit = 0;
+  uint64_t next_psn = 1;
+  RttEstimator rtt;
+  absl::InlinedVector<Flow, 1> flows;  // by the peer's port
+};
+
 class Sender {
  public:
-  Sender(CoreContext* context, const PeerInfo* peer);
+  // `acks`: what is to be said of the peer's packets; small packets take it along.
+  Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, const SenderMemo& memo);
   ~Sender();
 
   // ---- operations
@@ -44,7 +62,6 @@ class Sender {
   void FinishRequest(TxMessage* message, OperationStatus status, uint64_t result);
   // Numbers of the peer's messages whose refusal has reached the peer since the last call.
   std::vector<uint32_t> TakeDeliveredFailures() { return std::exchange(delivered_failures_, {}); }
-  bool has_delivered_failures() const { return !delivered_failures_.empty(); }
   uint32_t open_answers() const { return open_answers_; }
   bool drained() const { return operations_ == 0 && open_answers_ == 0 && new_.empty(); }
 
@@ -70,10 +87,9 @@ class Sender {
   // A path of a lane with remote placement has been silent for the peer time-out: the connection cannot go on.
   bool path_dead() const { return path_dead_; }
 
-  // Nothing posted, nothing in flight.
+  // Nothing posted, nothing in flight: another sender may go on from the memo.
   bool idle() const;
-  // Gives back path and controller state. Only when idle.
-  void ReleaseIdleState();
+  SenderMemo Memo() const;
   size_t memory_bytes() const;
   Duration smoothed_rtt() const { return rtt_.smoothed(); }
   uint64_t outstanding_packets() const { return outstanding_.size(); }
@@ -117,6 +133,7 @@ class Sender {
   };
   void Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header, Time now);
   uint64_t Track(const Packet& packet, Time now);
+  size_t EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now);
   size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
@@ -146,6 +163,7 @@ class Sender {
 
   CoreContext* context_;
   const PeerInfo* peer_;
+  AckState* acks_;
 
   IntrusiveList<TxMessage, &TxMessage::link> new_;      // posted, no number yet
   IntrusiveList<TxMessage, &TxMessage::link> waiting_;  // announced, not cleared
@@ -153,17 +171,17 @@ class Sender {
   IntrusiveList<TxMessage, &TxMessage::link> in_flight_;
   IntrusiveList<TxMessage, &TxMessage::link> flushes_;  // in posting order
   IntrusiveList<TxMessage, &TxMessage::announce_link> announce_;
-  SequenceWindow<TxMessage*> messages_{limits::kMaxOpenMessages};
-  uint64_t next_match_sequence_ = 0;
-  uint64_t clear_limit_ = 0;
+  SequenceWindow<TxMessage*> messages_;
+  uint64_t next_match_sequence_;
+  uint64_t clear_limit_;
   uint32_t operations_ = 0;
   uint32_t open_answers_ = 0;
   uint64_t posted_ = 0;                             // operations, in posting order
   BitWindow finished_{2 * limits::kMaxOperations};  // of these
 
-  SequenceWindow<Outstanding> outstanding_{limits::kMaxOutstandingPackets, 1};
-  BitWindow unacked_{2 * limits::kMaxOutstandingPackets, 1};  // packets whose acknowledgement would be news
-  uint64_t outstanding_count_ = 0;                            // packets in state kOutstanding
+  SequenceWindow<Outstanding> outstanding_;
+  BitWindow unacked_;               // packets whose acknowledgement would be news
+  uint64_t outstanding_count_ = 0;  // packets in state kOutstanding
   std::vector<uint32_t> delivered_failures_;
   PsnList retransmit_;
   uint64_t retransmit_bytes_ = 0;
@@ -171,13 +189,13 @@ class Sender {
 
   std::vector<Flow> flows_;                            // by the peer's port
   std::vector<std::unique_ptr<PathPolicy>> policies_;  // by local port
-  std::vector<uint64_t> last_on_path_;                 // psn + 1 by local port and entropy; empty when idle
+  std::vector<uint64_t> last_on_path_;                 // psn + 1 by local port and entropy
   uint32_t entropies_ = 1;
 
   PortHealth health_;
   RttEstimator rtt_;
   Time newest_acked_sent_at_;           // RACK: send time of the newest packet that arrived
-  uint64_t reorder_scan_ = 1;           // packets below were examined by DetectReordered
+  uint64_t reorder_scan_;               // packets below were examined by DetectReordered
   uint32_t reorder_steps_ = 1;          // widens the reordering window after spurious verdicts
   Time trust_path_order_from_;          // path gaps count again from here on (after spurious ones)
   std::vector<LossSample> new_losses_;  // by flow and cause, until reported
@@ -189,7 +207,7 @@ class Sender {
   uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes
   Time next_path_probe_;    // paths of remote placement are asked again from here on
   bool path_dead_ = false;
-  uint64_t floor_told_ = 0;  // newest base that a packet with a header carried (placed writes carry none)
+  uint64_t floor_told_;  // newest base that a packet with a header carried (placed writes carry none)
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;

@@ -38,6 +38,24 @@ TEST_P(MessagingTest, SizesAroundEveryBorderBeforeTheReceiveIsPosted) {
   }
 }
 
+TEST_P(MessagingTest, AcknowledgementsRideOnAnswers) {
+  if (GetParam().control == TestControl::kCredit) GTEST_SKIP() << "demands and grants take packets of their own";
+  Exchange(0, 64);
+  Exchange(1, 64);
+  world().RunFor(Duration::Millis(1));
+  const uint64_t before = network().packets_sent();
+  constexpr uint64_t kRounds = 100;
+  for (uint64_t i = 0; i < kRounds; ++i) {
+    for (const uint32_t from : {0u, 1u}) {
+      const uint64_t receive = Receive(1 - from, NewBuffer(64), i);
+      Send(from, NewFilled(64, i), i);
+      AwaitOk(1 - from, receive);
+    }
+  }
+  AwaitAll();
+  EXPECT_LE(network().packets_sent() - before, 2 * kRounds + 4);
+}
+
 TEST_P(MessagingTest, CompletionTellsLengthTagAndImmediate) {
   GuardedBuffer& out = NewFilled(5000, 1);
   GuardedBuffer& in = NewBuffer(9000);

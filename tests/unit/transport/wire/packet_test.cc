@@ -102,6 +102,26 @@ TEST(PacketTest, EveryKindOfDataHeaderComesBackAsItWasWritten) {
   }
 }
 
+TEST(PacketTest, FramesRideBehindTheBlockOfTheKind) {
+  DataHeader header = SomeHeader(MessageKind::kSend, true);
+  const std::vector<uint8_t> frames(40, 0x7e);
+  header.frames = frames;
+  header.flags |= kHasFrames;
+  std::vector<uint8_t> bytes(limits::kMaxDataHeaderBytes + frames.size());
+  bytes.resize(EncodeData(header, bytes));
+  EXPECT_EQ(bytes.size(), Encoded(SomeHeader(MessageKind::kSend, true)).size() + frames.size());
+  bool bad_checksum = false;
+  auto common = ParseCommon(bytes, &bad_checksum);
+  ASSERT_TRUE(common);
+  const auto parsed = ParseData(*common, bytes);
+  ASSERT_TRUE(parsed);
+  ExpectSame(*parsed, header);
+  EXPECT_EQ(std::vector<uint8_t>(parsed->frames.begin(), parsed->frames.end()), frames);
+  // The same bytes without the flag that announces them are a header of a wrong length.
+  common->flags &= static_cast<uint8_t>(~kHasFrames);
+  EXPECT_FALSE(ParseData(*common, bytes));
+}
+
 TEST(PacketTest, PayloadBehindTheHeaderChangesNothing) {
   const DataHeader header = SomeHeader(MessageKind::kSend, true);
   std::vector<uint8_t> bytes = Encoded(header);
