@@ -1,12 +1,39 @@
 // The `paceline` command: its subcommands live in folders of their own. Exit status: 0 done, 1 failed, 2 wrong use.
+#include <algorithm>
 #include <iostream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "paceline/context.h"
 #include "tools/info/info.h"
 #include "tools/perf/command.h"
 #include "tools/study/command.h"
+
+namespace {
+
+// What to say of the first word that names no command where one is wanted; empty: every word does.
+std::string UnknownCommand(const CLI::App& app, std::span<char* const> words) {
+  const CLI::App* command = &app;
+  std::string path = app.get_name();
+  for (const std::string word : words) {
+    const std::vector<const CLI::App*> choices = command->get_subcommands([](const CLI::App*) { return true; });
+    if (choices.empty() || word.starts_with('-')) return "";
+    const auto named = [&](const CLI::App* choice) { return choice->get_name() == word; };
+    const auto chosen = std::find_if(choices.begin(), choices.end(), named);
+    if (chosen == choices.end()) {
+      std::string names;
+      for (const CLI::App* choice : choices) names += (names.empty() ? "" : ", ") + choice->get_name();
+      return path + ": \"" + word + "\" is unknown; there are " + names + " (see " + path + " --help)\n";
+    }
+    command = *chosen;
+    path += " " + word;
+  }
+  return "";
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Paceline: an RDMA transport with congestion control, its measurements and its studies", "paceline");
@@ -20,9 +47,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     constexpr int kWrongUse = 2;
-    const auto is_meant = [&](CLI::App* command) { return command->get_name() == argv[1]; };
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_meant).empty()) {
-      std::cerr << "paceline: \"" << argv[1] << "\" is unknown; there are perf, study and info (see paceline --help)\n";
+    if (const std::string unknown = UnknownCommand(app, std::span(argv + 1, argv + argc)); !unknown.empty()) {
+      std::cerr << unknown;
       return kWrongUse;
     }
     return app.exit(error) == 0 ? 0 : kWrongUse;

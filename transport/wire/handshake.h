@@ -10,8 +10,8 @@
 //  hello:   segment bytes(32) | features(32) | ports(8) | algorithm name length(8) | reserved(16) | name
 //           then per port: address size(8) | address
 //
-// `segment bytes` and `features` are what the sender of the packet can do; both sides use the smaller and the common
-// ones.
+// `segment bytes` and `features` are what the sender of the packet can do or wants. Both sides use the smaller
+// segments; payload checksums are on when either side wants them.
 #pragma once
 
 #include <array>

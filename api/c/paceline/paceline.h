@@ -10,8 +10,8 @@
  *   - Nothing blocks but paceline_wait and functions with a time-out (nanoseconds; negative: without end).
  *   - Threads: with PACELINE_PROGRESS_MANUAL one thread at a time per context, all of its objects included; with
  *     PACELINE_PROGRESS_THREAD any thread. paceline_interrupt may always come from any thread.
- *   - Buffers stay the caller's and must live until their operation's completion has been polled, or the context is
- * gone.
+ *   - Buffers stay the caller's. They must live until their operation's completion has been polled, or until the
+ *     context is gone.
  */
 #ifndef PACELINE_PACELINE_H_
 #define PACELINE_PACELINE_H_

@@ -22,7 +22,7 @@ field "$work/info.json" 'd["gpus"]["devices"] or d["gpus"]["reason"]'
 expect 2 ""
 expect 2 '"dance" is unknown' dance
 expect 2 "" perf
-expect 2 "" perf dance
+expect 2 'paceline perf: "dance" is unknown' perf dance
 expect 2 "--no-such" perf local --no-such
 expect 2 "teleport" perf local --op teleport
 expect 2 "huge" perf local --size huge

@@ -77,9 +77,8 @@ class Reps final : public PathPolicy {
   }
 
  private:
-  static constexpr uint32_t kRing = 8;  // as published
-  static constexpr uint32_t kExplore =
-      48;  // ours: short flows spread evenly instead of meeting on the same good routes
+  static constexpr uint32_t kRing = 8;      // as published
+  static constexpr uint32_t kExplore = 48;  // ours: short flows spread evenly instead of meeting on the same routes
   static constexpr uint8_t kMarkPenalty = 1, kTrimPenalty = 4, kTimeoutPenalty = 15;
 
   bool Skip(uint16_t entropy) {

@@ -324,7 +324,6 @@ void Receiver::Complete(RxMessage* message) {
   if (message->length >= context_->options.prompt_ack_bytes) prompt_ack_ = true;
   switch (message->kind) {
     case MessageKind::kSend:
-      if (message->discard) break;
       if (message->receive == nullptr) {
         // Keeps its place among the stored sends; on the wire it is done.
         message->stored = true;
