@@ -22,10 +22,14 @@ expect() {
   fi
 }
 
-# field FILE EXPRESSION: a Python expression of the JSON object `d` must be true.
+# holds FILE EXPRESSION: is a Python expression of the JSON object `d` true?
+holds() {
+  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2"
+}
+
+# field FILE EXPRESSION: it must be true.
 field() {
-  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" ||
-    { fail "not true of $1: $2"; cat "$1" >&2; }
+  holds "$1" "$2" || { fail "not true of $1: $2"; cat "$1" >&2; }
 }
 
 finish() {

@@ -251,6 +251,8 @@ TEST_P(ContextTest, DescriptorWakesAnEventLoop) {
     } while (!got && !queue.Arm());
   }
   EXPECT_EQ(completion.operation, Operation::kReceive);
+  // The sender may read `data` until it knows that it has arrived.
+  EXPECT_TRUE(Until([&] { return contexts_[1]->completions().Poll(&completion, 1) == 1; }));
 }
 
 TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
