@@ -39,7 +39,7 @@ struct PortInfo {
   uint64_t receive_buffer_bytes = 0;  // what the lane can hold before it must drop; 0: no limit known
   uint32_t port_index = 0;            // which local port this is: the senders of one port share its uplink
   uint64_t local_group = 0;  // the group that this port is in, as FlowInfo::remote_group numbers them; 0: not known
-  Rate core_rate;            // what this port can take from other groups when all take theirs; zero: not known
+  Rate core_rate;            // what the core gives this port from other groups when all take theirs; zero: not known
 };
 
 // What is known of a flow when it starts.

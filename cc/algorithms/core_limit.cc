@@ -8,28 +8,30 @@ namespace {
 constexpr uint32_t kLeastPackets = 8;  // a window of fewer says nothing
 constexpr int64_t kStaleWindows = 4;   // after a pause of so many windows the old counts are dropped
 constexpr double kInUse = 0.8;         // a limit is raised only while this much of it is delivered
+constexpr double kQueued = 0.25;       // and while fewer of the packets than this have waited
 constexpr uint32_t kMostDoublings = 3;
 
 }  // namespace
 
 void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
-                          uint32_t marked_packets, bool downlink_full) {
+                          uint32_t marked_packets, uint32_t queued_packets, bool downlink_full) {
   const Duration elapsed = now - window_start_;
   if (!open_ || elapsed < Duration() || elapsed > parameters.window * kStaleWindows) {
     // The packet that opens a window marks its start; what it carries arrived before.
     open_ = true;
     window_start_ = now;
-    packets_ = marked_packets_ = 0;
+    packets_ = marked_packets_ = queued_packets_ = 0;
     wire_bytes_ = 0;
     return;
   }
   packets_ += std::min<uint32_t>(packets, 1u << 20);
   marked_packets_ += std::min({marked_packets, packets, 1u << 20});
+  queued_packets_ += std::min({queued_packets, packets, 1u << 20});
   wire_bytes_ += std::min<uint64_t>(wire_bytes, uint64_t{1} << 40);
   if (elapsed < parameters.window || packets_ < kLeastPackets) return;
   if (!downlink_full) EndWindow(parameters, elapsed.seconds());
   window_start_ = now;
-  packets_ = marked_packets_ = 0;
+  packets_ = marked_packets_ = queued_packets_ = 0;
   wire_bytes_ = 0;
 }
 
@@ -37,20 +39,19 @@ void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds)
   const double marked = static_cast<double>(marked_packets_) / packets_;
   const double delivered = static_cast<double>(wire_bytes_) / seconds;
   const double least = parameters.floor * parameters.line_rate;
-  const double most = std::min(stated_, parameters.line_rate);
   if (!limited()) {
     if (marked < parameters.heavy || delivered >= parameters.enter * parameters.line_rate) return;
     capacity_ = delivered;
   } else if (marked_packets_ > 0) {
     capacity_ += parameters.gain * (delivered - capacity_);
-  } else if (delivered >= kInUse * limit_) {
+  } else if (delivered >= kInUse * limit_ && queued_packets_ < kQueued * packets_) {
     capacity_ +=
         parameters.step * parameters.line_rate * static_cast<double>(1u << std::min(clean_windows_, kMostDoublings));
     ++clean_windows_;
   }
   if (marked_packets_ > 0) clean_windows_ = 0;
-  capacity_ = std::max(capacity_, least);
-  if (capacity_ >= most) capacity_ = stated_;  // free again, or as stated
+  capacity_ = std::max({capacity_, stated_, least});
+  if (capacity_ >= parameters.line_rate) capacity_ = std::numeric_limits<double>::infinity();  // free again
   limit_ = std::max(std::min(capacity_, parameters.line_rate) * (1 - parameters.drain * marked), least);
   if (capacity_ == std::numeric_limits<double>::infinity()) limit_ = capacity_;
 }

@@ -9,12 +9,12 @@
 //
 //   not limited, F >= heavy, D < enter * line    capacity = D; limited from now on
 //   limited, F > 0         capacity += gain * (D - capacity);  limit = capacity * (1 - drain * F)
-//   limited, F = 0         limit = capacity;  if the limit was used: capacity += step, twice as much after each further
-//                          such window, up to 8 * step
+//   limited, F = 0         limit = capacity;  if the limit was used and few packets waited on their way: capacity +=
+//                          step, twice as much after each further such window, up to 8 * step
 //   the port's own downlink was full             nothing: the marks may be its own
 //
 // So the queue is drained in proportion to the marks, the rate returns to what was measured as soon as they cease, and
-// only then looks for more.
+// only then looks for more, and stops at the first sign of a queue.
 //
 // Grants to the group are spaced: each takes a slot of its size at the limit.
 //
@@ -42,13 +42,16 @@ struct CoreLimitParameters {
 
 class CoreLimit {
  public:
-  // `stated`: what the operator knows to be the limit; it is never exceeded. Infinity: nothing is known.
-  explicit CoreLimit(double stated = std::numeric_limits<double>::infinity())
-      : stated_(stated), limit_(stated), capacity_(stated) {}
+  // `stated`: what the core gives this port when all ports take theirs, where the operator knows it. The limit starts
+  // there, and grows where others leave room; it does not sink below. 0: nothing is known, and there is no limit yet.
+  explicit CoreLimit(double stated = 0)
+      : stated_(stated), limit_(stated > 0 ? stated : std::numeric_limits<double>::infinity()), capacity_(limit_) {}
 
+  // `queued_packets`: those that waited noticeably on their way.
   void OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
-                 uint32_t marked_packets, bool downlink_full);
+                 uint32_t marked_packets, uint32_t queued_packets, bool downlink_full);
 
+  bool stated() const { return stated_ > 0; }
   bool limited() const { return limit_ != std::numeric_limits<double>::infinity(); }
   double limit() const { return limit_; }
 
@@ -63,7 +66,7 @@ class CoreLimit {
   double stated_, limit_;
   double capacity_ = 0;  // as measured, while limited
   uint32_t clean_windows_ = 0;
-  uint32_t packets_ = 0, marked_packets_ = 0;
+  uint32_t packets_ = 0, marked_packets_ = 0, queued_packets_ = 0;
   uint64_t wire_bytes_ = 0;
   bool open_ = false;
   Time window_start_;

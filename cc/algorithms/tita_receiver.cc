@@ -254,12 +254,15 @@ void TitaReceiver::MeterDownlink(Time now, uint64_t wire_bytes) {
   meter_bytes_ += wire_bytes;
 }
 
-uint32_t TitaReceiver::CountMarks(Flow& flow, const ArrivalSample& sample) {
+uint32_t TitaReceiver::CountMarks(const ArrivalSample& sample, int64_t queueing_nanos) {
   if (parameters_.core_ecn) {
     if (sample.marked_packets > 0) mark_seen_ = true;
     if (mark_seen_ || !parameters_.core_delay) return sample.marked_packets;
   }
-  if (!parameters_.core_delay) return 0;
+  return parameters_.core_delay && queueing_nanos > core_delay_.nanos() ? sample.packets : 0;
+}
+
+int64_t TitaReceiver::QueueingNanos(Flow& flow, const ArrivalSample& sample) {
   // Modulo 2^32: one-way delays come from 32-bit timestamps, and only differences below two seconds matter.
   const auto delay = static_cast<uint32_t>(sample.relative_delay_nanos);
   const auto epoch = static_cast<uint32_t>(sample.now.nanos() / kDelayEpochNanos) + 1;
@@ -269,14 +272,15 @@ uint32_t TitaReceiver::CountMarks(Flow& flow, const ArrivalSample& sample) {
     flow.delay_epoch = epoch;
   }
   if (Over(delay, flow.delay_least) < 0) flow.delay_least = delay;
-  const int64_t over = std::max(Over(delay, flow.delay_least), Over(delay, flow.delay_least_before));
-  return over > core_delay_.nanos() ? sample.packets : 0;
+  return std::max(Over(delay, flow.delay_least), Over(delay, flow.delay_least_before));
 }
 
 void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
   if (!parameters_.core_ecn && !parameters_.core_delay) return;
   Flow& flow = flows_[id];
-  const uint32_t marks = CountMarks(flow, sample);
+  const int64_t queueing_nanos = QueueingNanos(flow, sample);
+  const uint32_t marks = CountMarks(sample, queueing_nanos);
+  const uint32_t queued = queueing_nanos > sizes_.rtt.nanos() / 10 ? sample.packets : 0;
   // One flow alone in trouble gets a limit of its own; what is common to many is the port's.
   if (marks > 0 && flow.group == kNoGroup && !flow.group_known && !port_core_.limited()) {
     flow.group = NewGroup();
@@ -284,11 +288,14 @@ void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
     if (flow.private_group && flow.wanting) ++groups_[flow.group].wanting;
   }
   const uint64_t wire = sizes_.WireBytes(std::min(sample.bytes, kMaxBytes));
-  if (flow.group != kNoGroup) {
-    groups_[flow.group].limit.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, downlink_full_);
+  // A flow that the port's limit holds back says nothing of its group.
+  const bool held_by_port = flow.crosses_core && port_core_.limited() && port_core_.stated();
+  if (flow.group != kNoGroup && !held_by_port) {
+    groups_[flow.group].limit.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, queued,
+                                        downlink_full_);
   }
   if (flow.crosses_core) {
-    port_core_.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, downlink_full_);
+    port_core_.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, queued, downlink_full_);
   }
 }
 

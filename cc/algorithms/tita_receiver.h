@@ -123,7 +123,8 @@ class TitaReceiver : public ReceiverController {
   void Settle(uint32_t id, Time now);
   void SetWanting(uint32_t id, bool wanting);
   void MaybeReissue(uint32_t id, Time now);
-  uint32_t CountMarks(Flow& flow, const ArrivalSample& sample);
+  uint32_t CountMarks(const ArrivalSample& sample, int64_t queueing_nanos);
+  int64_t QueueingNanos(Flow& flow, const ArrivalSample& sample);
   void TellCore(uint32_t id, const ArrivalSample& sample);
   void MeterDownlink(Time now, uint64_t wire_bytes);
   uint32_t NewGroup();

@@ -102,6 +102,8 @@ class Run : public FlowEvents {
     options.congestion_control_parameters = algorithm_.parameters;
     for (uint32_t host = 0; host < fabric_->hosts(); ++host) {
       options.endpoint.seed = seed_ * 1'000'003 + host;
+      options.endpoint.local_group = GroupOf(host);
+      options.endpoint.core_rate = CoreRate();
       absl::StatusOr<std::unique_ptr<Host>> made = Host::Create(options, fabric_->TakeLane(host), largest, this);
       if (!made.ok()) return made.status();
       hosts_.push_back(*std::move(made));
@@ -117,6 +119,14 @@ class Run : public FlowEvents {
     if (t.kind == sim::TopologyKind::kSingleSwitch) return 1;
     const bool pods = t.kind == sim::TopologyKind::kFatTree && t.tiers == 3;
     return 1 + host / (pods ? t.pod_size : t.tor_radix);
+  }
+
+  // What one host can take from other groups when all take theirs; zero: as much as its link.
+  Rate CoreRate() const {
+    const sim::TopologyConfig& t = scenario_.fabric.topology;
+    double ratio = 1;
+    for (const double tier : t.oversubscription) ratio *= tier;
+    return scenario_.hints && ratio > 1 ? Rate::Gbps(t.link_gbps / ratio) : Rate();
   }
 
   void ConnectPair(uint32_t a, uint32_t b, Pair* pair) {

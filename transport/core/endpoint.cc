@@ -18,6 +18,8 @@ PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& la
   info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64);
   info.burst_segments = std::max(1u, lane.burst_segments);
   info.receive_buffer_bytes = lane.receive_buffer_bytes;
+  info.local_group = options.local_group;
+  info.core_rate = options.core_rate;
   return info;
 }
 

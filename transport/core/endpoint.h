@@ -44,10 +44,12 @@ struct EndpointOptions {
   uint32_t ack_every = 2;                         // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
   uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
-  Duration min_timeout = Duration::Millis(20);      // least retransmission time-out
-  Duration min_probe = Duration::Micros(200);       // least time before a tail probe
-  Duration assumed_rtt = Duration::Micros(50);      // until measured, when the lane states none
-  Rate assumed_link_rate = Rate::Gbps(100);         // when the lane states none
+  Duration min_timeout = Duration::Millis(20);  // least retransmission time-out
+  Duration min_probe = Duration::Micros(200);   // least time before a tail probe
+  Duration assumed_rtt = Duration::Micros(50);  // until measured, when the lane states none
+  Rate assumed_link_rate = Rate::Gbps(100);     // when the lane states none
+  uint64_t local_group = 0;  // of this endpoint, as EstablishedPeer::remote_group numbers groups; 0: not known
+  Rate core_rate;            // what a port can take from other groups when all take theirs; zero: not known
   Duration connect_timeout = Duration::Seconds(5);  // unanswered connection request
   Duration peer_timeout = Duration::Seconds(10);    // silence after which a peer is given up
   Duration keepalive = Duration::Seconds(2);        // silence after which a peer is asked for a sign of life

@@ -12,8 +12,9 @@ class CoreLimitTest : public ::testing::Test {
     parameters_.window = Duration::Micros(20);
   }
 
-  // Delivers `rate` of the line for `windows` windows, in packets of 4160 bytes, the share `marked` of them marked.
-  void Deliver(double rate, int windows, double marked, bool downlink_full = false) {
+  // Delivers `rate` of the line for `windows` windows, in packets of 4160 bytes, the share `marked` of them marked; all
+  // or none of them have waited on their way.
+  void Deliver(double rate, int windows, double marked, bool downlink_full = false, bool queued = false) {
     const auto gap = static_cast<int64_t>(4160 / (rate * parameters_.line_rate) * 1e9);
     const Time end = now_ + parameters_.window * windows;
     double marks = 0;
@@ -22,7 +23,7 @@ class CoreLimitTest : public ::testing::Test {
       marks += marked;
       const uint32_t mark = marks >= 1 ? 1 : 0;
       marks -= mark;
-      limit_.OnArrival(parameters_, now_, 4160, 1, mark, downlink_full);
+      limit_.OnArrival(parameters_, now_, 4160, 1, mark, queued ? 1 : 0, downlink_full);
     }
   }
 
@@ -58,14 +59,25 @@ TEST_F(CoreLimitTest, OnceLimitedItDrainsInProportionToTheMarks) {
   EXPECT_NEAR(limit_.limit(), 0.97 * 0.25 * parameters_.line_rate, 0.01 * parameters_.line_rate);
 }
 
-TEST_F(CoreLimitTest, AStatedRateIsNeverExceeded) {
-  limit_ = CoreLimit(0.25 * parameters_.line_rate);
-  Deliver(0.25, 100, 0);
-  EXPECT_DOUBLE_EQ(limit_.limit(), 0.25 * parameters_.line_rate);
-  Deliver(0.2, 20, 1.0);
-  EXPECT_LT(limit_.limit(), 0.2 * parameters_.line_rate);
-  for (int i = 0; i < 100; ++i) Deliver(limit_.limit() / parameters_.line_rate, 1, 0);
-  EXPECT_DOUBLE_EQ(limit_.limit(), 0.25 * parameters_.line_rate);
+TEST_F(CoreLimitTest, AStatedRateIsWhereItStartsAndWhatItReturnsTo) {
+  const double stated = 0.25 * parameters_.line_rate;
+  limit_ = CoreLimit(stated);
+  EXPECT_DOUBLE_EQ(limit_.limit(), stated);
+  Deliver(0.25, 100, 0, false, true);  // the core is in use: others have their share
+  EXPECT_DOUBLE_EQ(limit_.limit(), stated);
+  Deliver(0.2, 20, 1.0);  // marks drain the queue, but say nothing against what is known
+  EXPECT_DOUBLE_EQ(limit_.limit(), (1 - parameters_.drain) * stated);
+  Deliver(0.2, 2, 0, false, true);
+  EXPECT_DOUBLE_EQ(limit_.limit(), stated);
+}
+
+TEST_F(CoreLimitTest, AStatedRateIsExceededWhereNobodyWaits) {
+  const double stated = 0.25 * parameters_.line_rate;
+  limit_ = CoreLimit(stated);
+  Deliver(0.25, 2, 0);
+  EXPECT_NEAR(limit_.limit(), stated + parameters_.step * parameters_.line_rate, 0.001 * stated);
+  for (int i = 0; i < 20 && limit_.limited(); ++i) Deliver(limit_.limit() / parameters_.line_rate, 1, 0);
+  EXPECT_FALSE(limit_.limited());
 }
 
 TEST_F(CoreLimitTest, AFullDownlinkTeachesNothing) {

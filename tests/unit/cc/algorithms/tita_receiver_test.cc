@@ -50,8 +50,12 @@ class TitaReceiverTest : public ::testing::Test {
   void Arrive(uint32_t flow, uint64_t bytes, uint64_t lost = 0) {
     tx_[flow] += bytes + lost;
     lost_[flow] += lost;
-    receiver_->OnArrival(flow,
-                         {.now = now_, .bytes = bytes, .packets = 1, .tx_total = tx_[flow], .lost_total = lost_[flow]});
+    receiver_->OnArrival(flow, {.now = now_,
+                                .bytes = bytes,
+                                .packets = 1,
+                                .tx_total = tx_[flow],
+                                .lost_total = lost_[flow],
+                                .relative_delay_nanos = tx_[flow] <= 8 * kSegment ? 0 : queueing_nanos_});
   }
   // Flow 0 sends at a quarter of the rate and, but for its first packets, through 14 us of queue.
   void ArriveLate() {
@@ -81,6 +85,7 @@ class TitaReceiverTest : public ::testing::Test {
   std::unique_ptr<TitaReceiver> receiver_;
   std::map<uint32_t, uint64_t> credit_, tx_, lost_;
   std::map<uint32_t, double> rate_;
+  int64_t queueing_nanos_ = 0;  // of what arrives, but for the first packets of a flow
   std::vector<uint32_t> order_;
   std::vector<Time> times_;
   size_t grants_ = 0;
@@ -330,6 +335,7 @@ TEST_F(TitaReceiverTest, AKnownCoreRateSpacesTheGrantsOfOtherGroups) {
   PortInfo port = TestPort();
   port.local_group = 1;
   port.core_rate = Rate::Gbps(25);
+  queueing_nanos_ = 3000;  // others have their share too
   Make({}, port);
   Add(0, 2);
   Add(1, 3);
