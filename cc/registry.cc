@@ -8,7 +8,9 @@
 #include "cc/algorithms/dcqcn.h"
 #include "cc/algorithms/fixed_window.h"
 #include "cc/algorithms/none.h"
+#include "cc/algorithms/nscc.h"
 #include "cc/algorithms/swift.h"
+#include "cc/algorithms/timely.h"
 #include "cc/algorithms/tita.h"
 
 namespace paceline {
@@ -21,7 +23,9 @@ const std::vector<AlgorithmInfo>& Algorithms() {
     list.push_back(DcqcnAlgorithm());
     list.push_back(FixedWindowAlgorithm());
     list.push_back(NoneAlgorithm());
+    list.push_back(NsccAlgorithm());
     list.push_back(SwiftAlgorithm());
+    list.push_back(TimelyAlgorithm());
     list.push_back(TitaAlgorithm());
     return list;
   }();
