@@ -10,7 +10,7 @@ bool ReadAck(Reader& reader, AckFrame* frame) {
   const uint8_t flags = reader.U8();
   reader.U8();
   frame->has_marks = (flags & kAckHasMarks) != 0;
-  frame->newest_psn = reader.U32();
+  frame->last_psn = reader.U32();
   frame->timestamp = reader.U32();
   frame->delay_nanos = reader.U32();
   frame->cumulative = reader.U32();
@@ -152,7 +152,7 @@ void WriteAck(Writer& writer, const AckFrame& frame) {
   writer.U8(frame.words);
   writer.U8(frame.has_marks ? kAckHasMarks : 0);
   writer.U8(0);
-  writer.U32(frame.newest_psn);
+  writer.U32(frame.last_psn);
   writer.U32(frame.timestamp);
   writer.U32(frame.delay_nanos);
   writer.U32(frame.cumulative);

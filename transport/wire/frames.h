@@ -24,11 +24,11 @@ enum class FrameType : uint8_t {
   kAbort = 10,
 };
 
-//  kAck:  type(8) words(8) flags(8) reserved(8) | newest psn(32) | its timestamp(32) | delay, ns(32)
+//  kAck:  type(8) words(8) flags(8) reserved(8) | last psn(32) | its timestamp(32) | delay, ns(32)
 //         cumulative psn(32) | base psn(32) | bitmap words(64 each) | mark words(64 each, with flag 1)
 //  Bit i of word w: packet base + 64 w + i has arrived. `cumulative`: everything below has. base is a multiple of 64.
 struct AckFrame {
-  uint32_t newest_psn = 0;   // of the newest packet that arrived
+  uint32_t last_psn = 0;     // of the packet that arrived last, which need not be the highest
   uint32_t timestamp = 0;    // that packet's timestamp field
   uint32_t delay_nanos = 0;  // from its arrival to this acknowledgement
   uint32_t cumulative = 0;

@@ -27,11 +27,10 @@ void AckState::OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time ar
     marked_.Set(psn);
     any_marked_ = true;
   }
-  if (psn > newest_psn_) {
-    newest_psn_ = psn;
-    newest_timestamp_ = timestamp;
-    newest_arrived_ = arrived;
-  }
+  newest_psn_ = std::max(newest_psn_, psn);
+  last_psn_ = psn;
+  last_timestamp_ = timestamp;
+  last_arrived_ = arrived;
 }
 
 void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now) {
@@ -42,9 +41,9 @@ void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now
 
 void AckState::Build(wire::AckFrame* frame, Time now) {
   cumulative_ = std::max(cumulative_, received_.FirstClear(cumulative_));
-  frame->newest_psn = static_cast<uint32_t>(newest_psn_);
-  frame->timestamp = newest_timestamp_;
-  const int64_t delay = now > newest_arrived_ ? (now - newest_arrived_).nanos() : 0;
+  frame->last_psn = static_cast<uint32_t>(last_psn_);
+  frame->timestamp = last_timestamp_;
+  const int64_t delay = now > last_arrived_ ? (now - last_arrived_).nanos() : 0;
   frame->delay_nanos = static_cast<uint32_t>(std::min<int64_t>(delay, 0xffffffff));
   frame->cumulative = static_cast<uint32_t>(cumulative_);
   // From the first gap on; when that is too far back, the newest words. Marks are told from the window's begin.

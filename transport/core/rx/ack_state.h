@@ -46,9 +46,10 @@ class AckState {
   BitWindow received_{2 * limits::kMaxOutstandingPackets, 1};
   BitWindow marked_{2 * limits::kMaxOutstandingPackets, 1};
   uint64_t cumulative_ = 1;  // everything below has arrived or is not waited for
-  uint64_t newest_psn_ = 0;
-  uint32_t newest_timestamp_ = 0;
-  Time newest_arrived_;
+  uint64_t newest_psn_ = 0;  // the highest
+  uint64_t last_psn_ = 0;    // of the packet that arrived last
+  uint32_t last_timestamp_ = 0;
+  Time last_arrived_;
   bool any_marked_ = false;
   bool deferred_ = false;
   uint32_t unacknowledged_ = 0;

@@ -132,13 +132,13 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   AckTotals totals;
   const uint64_t begin = outstanding_.begin();
   const uint64_t end = outstanding_.end();
-  const uint64_t newest = Unwrap(frame.newest_psn, begin);
+  const uint64_t last = Unwrap(frame.last_psn, begin);
   const uint64_t cumulative = std::min(Unwrap(frame.cumulative, begin), end);
   const uint64_t base = Unwrap(frame.base, begin);
 
   Duration rtt;
-  if (newest >= begin && newest < end && outstanding_[newest].state == Outstanding::State::kOutstanding) {
-    rtt = (arrived - outstanding_[newest].sent_at) - Duration::Nanos(frame.delay_nanos);
+  if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
+    rtt = (arrived - outstanding_[last].sent_at) - Duration::Nanos(frame.delay_nanos);
     if (rtt > Duration()) rtt_.OnSample(rtt, now);
   }
 

@@ -35,7 +35,7 @@ class Recorder final : public FrameHandler {
 
 AckFrame SomeAck(bool marks) {
   AckFrame ack;
-  ack.newest_psn = 0xfffffff0;
+  ack.last_psn = 0xfffffff0;
   ack.timestamp = 123;
   ack.delay_nanos = 456;
   ack.cumulative = 700;
@@ -84,7 +84,7 @@ TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   ASSERT_TRUE(ParseFrames(OneOfEach(), recorder));
   EXPECT_EQ(recorder.order, "agdtnpqckx");
   const AckFrame ack = SomeAck(true);
-  EXPECT_EQ(recorder.acks[0].newest_psn, ack.newest_psn);
+  EXPECT_EQ(recorder.acks[0].last_psn, ack.last_psn);
   EXPECT_EQ(recorder.acks[0].timestamp, ack.timestamp);
   EXPECT_EQ(recorder.acks[0].delay_nanos, ack.delay_nanos);
   EXPECT_EQ(recorder.acks[0].cumulative, ack.cumulative);

@@ -1,0 +1,88 @@
+#include "transport/core/rx/ack_state.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+constexpr Duration kDelay = Duration::Micros(25);
+
+Time At(int64_t micros) { return Time() + Duration::Micros(micros); }
+
+wire::AckFrame Built(AckState& acks, Time now) {
+  wire::AckFrame frame;
+  acks.Build(&frame, now);
+  return frame;
+}
+
+TEST(AckStateTest, TellsOfThePacketThatArrivedLastNotOfTheHighest) {
+  AckState acks;
+  acks.OnAccepted(1, false, 100, At(1));
+  acks.OnAccepted(3, false, 300, At(2));  // overtook
+  acks.OnAccepted(2, false, 200, At(9));
+  const wire::AckFrame frame = Built(acks, At(10));
+  EXPECT_EQ(frame.last_psn, 2u);
+  EXPECT_EQ(frame.timestamp, 200u);
+  EXPECT_EQ(frame.delay_nanos, 1000u);
+  EXPECT_EQ(frame.cumulative, 4u);
+  EXPECT_EQ(acks.UnwrapPsn(4), 4u);
+}
+
+TEST(AckStateTest, SaysSoAfterSoManyPacketsOrThisTime) {
+  AckState acks;
+  EXPECT_FALSE(acks.pending());
+  acks.OnAccepted(1, false, 0, At(0));
+  acks.RequestAck(false, 2, kDelay, At(0));
+  EXPECT_FALSE(acks.due(At(24)));
+  EXPECT_TRUE(acks.due(At(25)));
+  acks.OnAccepted(2, false, 0, At(1));
+  acks.RequestAck(false, 2, kDelay, At(1));
+  EXPECT_TRUE(acks.due(At(1)));
+  Built(acks, At(1));
+  EXPECT_FALSE(acks.pending());
+}
+
+TEST(AckStateTest, WaitsForAPacketToRideOnOnce) {
+  AckState acks;
+  acks.OnAccepted(1, false, 0, At(0));
+  acks.RequestAck(true, 2, kDelay, At(0));
+  EXPECT_TRUE(acks.Defer());
+  EXPECT_FALSE(acks.Defer());
+  Built(acks, At(0));
+  EXPECT_TRUE(acks.Defer());
+}
+
+TEST(AckStateTest, KnowsCopiesAndWhatIsTooFarAhead) {
+  AckState acks;
+  acks.OnAccepted(5, false, 0, At(0));
+  EXPECT_EQ(acks.Check(5), AckState::Verdict::kDuplicate);
+  EXPECT_EQ(acks.Check(4), AckState::Verdict::kNew);
+  EXPECT_EQ(acks.Check(uint64_t{4} * limits::kMaxOutstandingPackets), AckState::Verdict::kOutOfWindow);
+  acks.OnFloor(5);
+  EXPECT_EQ(acks.Check(4), AckState::Verdict::kDuplicate);
+}
+
+TEST(AckStateTest, MarksAreToldPacketByPacket) {
+  AckState acks;
+  acks.OnAccepted(1, false, 0, At(0));
+  acks.OnAccepted(2, true, 0, At(0));
+  const wire::AckFrame frame = Built(acks, At(0));
+  ASSERT_TRUE(frame.has_marks);
+  EXPECT_EQ(frame.base, 0u);
+  EXPECT_EQ(frame.received[0], 0b110u);
+  EXPECT_EQ(frame.marked[0], 0b100u);
+}
+
+TEST(AckStateTest, AnIdleOneHoldsNoMemoryAndStillKnowsWhatWasThere) {
+  AckState acks;
+  acks.OnAccepted(1, true, 0, At(0));
+  acks.OnAccepted(2, false, 0, At(0));
+  Built(acks, At(0));
+  acks.ReleaseIdleState();
+  EXPECT_EQ(acks.memory_bytes(), 0u);
+  EXPECT_EQ(acks.Check(2), AckState::Verdict::kDuplicate);
+  EXPECT_EQ(acks.Check(3), AckState::Verdict::kNew);
+}
+
+}  // namespace
+}  // namespace paceline
