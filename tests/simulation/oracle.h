@@ -100,7 +100,6 @@ class Side {
   std::unique_ptr<Posted> retry_;          // was told to try again
   uint64_t next_number_ = 1;
   uint64_t next_order_ = 0;
-  uint64_t finished_in_order_ = 0;
   size_t pending_ = 0;
   bool failure_allowed_ = false;
   bool closed_ = false;
