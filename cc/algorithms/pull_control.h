@@ -1,0 +1,42 @@
+// A congestion control made of PullSenders and PullReceivers under one set of rules, and the parameters that all of its
+// kind have.
+//
+// Thread rule and ownership: as in cc/congestion_control.h.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "cc/algorithms/pull_receiver.h"
+#include "cc/algorithms/pull_rules.h"
+#include "cc/algorithms/pull_sender.h"
+#include "cc/registry.h"
+
+namespace paceline {
+
+class PullControl : public CongestionControl {
+ public:
+  explicit PullControl(const PullRules& rules) : rules_(rules) {}
+  const PullRules& rules() const { return rules_; }
+
+  std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time) override {
+    return std::make_unique<PullSender>(rules_, flow, port, ports_[port.port_index]);
+  }
+  std::unique_ptr<ReceiverController> NewReceiver(const PortInfo& port) override {
+    return std::make_unique<PullReceiver>(rules_, port);
+  }
+
+ private:
+  const PullRules rules_;
+  std::map<uint32_t, PullPort> ports_;  // their addresses stay
+};
+
+// `rate`, `first_window`, `window`, `pull_segments`, `probe` with these defaults; `from` names the source.
+std::vector<ParameterSpec> PullParameterSpecs(double rate, double first_window, double window, double pull_segments,
+                                              const std::string& from);
+// Those five read; the rest as by default.
+PullRules PullRulesFrom(const ParameterMap& parameters);
+ParameterSpec IdleCreditSpec();
+
+}  // namespace paceline

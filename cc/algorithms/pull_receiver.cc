@@ -1,0 +1,298 @@
+#include "cc/algorithms/pull_receiver.h"
+
+#include <algorithm>
+
+#include "cc/algorithms/bdp.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kStartRtts = 2;    // demand without data is pulled from then on
+constexpr int64_t kSilenceRtts = 4;  // then a grant is sent again
+
+uint64_t PullBytes(const PullRules& rules, uint64_t segment) {
+  const auto bytes = static_cast<uint64_t>(rules.pull_segments * static_cast<double>(segment));
+  return std::max(bytes / rules.quantum * rules.quantum, segment);
+}
+
+}  // namespace
+
+PullReceiver::PullReceiver(const PullRules& rules, const PortInfo& port)
+    : rules_(rules),
+      port_(port),
+      segment_(SegmentBytes(port)),
+      overhead_(port.overhead_bytes),
+      pull_(PullBytes(rules, segment_)),
+      idle_credit_(rules.idle_credit > 0 ? BdpScaled(port, BaseRtt(port), rules.idle_credit) : 0),
+      line_rate_(LinkRate(port).bytes_per_second()),
+      rate_(line_rate_ * rules.rate),
+      core_(rules.core, BaseRtt(port)) {}
+
+PullReceiver::Flow* PullReceiver::Find(uint32_t flow) {
+  return flow < flows_.size() && flows_[flow].in_use ? &flows_[flow] : nullptr;
+}
+
+void PullReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
+  if (id >= kMaxFlows) return;
+  RemoveFlow(id, now);
+  if (id >= flows_.size()) {
+    flows_.resize(id + 1);
+    place_links_.Reserve(id + 1);
+    repeat_links_.Reserve(id + 1);
+    timers_.Reserve(id + 1);
+  }
+  Flow& flow = flows_[id];
+  flow.in_use = true;
+  flow.sizes = PullSizes(rules_, port_, info);
+  flow.last_activity = now;
+}
+
+void PullReceiver::RemoveFlow(uint32_t id, Time) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  Leave(id);
+  repeat_.Remove(id);
+  timers_.Remove(id);
+  outstanding_total_ -= flow->outstanding;
+  *flow = Flow();
+}
+
+void PullReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  newest_now_ = std::max(newest_now_, now);
+  flow->demand_end = std::min(demand_end, kMaxBytes);
+  const double share = cap.bytes_per_second() / line_rate_;
+  flow->share = share > 0.0001 ? std::min(share, 1.0) : 0.0001;  // a NaN fails the comparison
+  const bool rested = flow->granted == flow->resolved && now - flow->last_activity > flow->sizes.rtt;
+  const bool quiet = flow->state == State::kQuiet || (flow->state == State::kOpen && rested);
+  if (quiet && flow->demand_end > flow->granted) {
+    flow->state = State::kStarting;
+    SetTimer(id, now + flow->sizes.rtt * kStartRtts);
+  }
+  Settle(id, now);
+}
+
+void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  const Time now = sample.now;
+  newest_now_ = std::max(newest_now_, now);
+  const uint32_t trimmed_packets = std::min(sample.trimmed_packets, sample.packets);
+  uint64_t bytes = std::min(sample.bytes, kMaxBytes);
+  uint64_t cut = 0;
+  if (trimmed_packets > 0) {
+    // Of what arrived and was cut together the cut part; a lane that does not say counts as whole segments.
+    const uint64_t each = bytes > 0 ? bytes / sample.packets : segment_;
+    cut = each * trimmed_packets;
+    bytes -= std::min(bytes, cut);
+  }
+  if (bytes + cut > 0 && (flow->state == State::kQuiet || flow->state == State::kStarting)) {
+    flow->state = State::kFirst;
+    flow->first_window_due = true;
+    SetTimer(id, now + flow->sizes.rtt);
+  }
+
+  const uint64_t tx_total = std::min(sample.tx_total, kMaxBytes);
+  if (tx_total > flow->tx_total) {
+    flow->tx_total = tx_total;
+    flow->granted = std::max(flow->granted, tx_total);
+    // No honest sender has more on the way.
+    const uint64_t most = 2 * (flow->sizes.first_window + flow->sizes.window) + pull_ + idle_credit_;
+    if (flow->granted - flow->resolved > most) flow->resolved = flow->granted - most;
+  }
+  const uint64_t lost_total = std::min(sample.lost_total, kMaxBytes);
+  uint64_t lost = 0;
+  if (lost_total > flow->lost_total) {
+    lost = lost_total - flow->lost_total;
+    flow->lost_total = lost_total;
+    flow->trimmed -= std::min(lost, flow->trimmed);
+  }
+  flow->trimmed = std::min(flow->trimmed + cut, flow->sizes.first_window + flow->sizes.window);
+  if (rules_.retransmit_first) {
+    flow->to_retransmit = std::min(flow->to_retransmit + cut, flow->sizes.first_window + flow->sizes.window);
+  }
+  // Duplicates and losses declared too early would count twice: never more than what was sent.
+  const uint64_t gone = std::min(bytes, kMaxBytes) + lost;
+  flow->resolved += std::min(gone, flow->tx_total - flow->resolved);
+
+  flow->last_activity = now;
+  flow->repeats = 0;
+  if (rules_.core_loop) {
+    core_.Advance(now);
+    core_.OnArrival(sample.packets - trimmed_packets, sample.marked_packets);
+  }
+  Settle(id, now);
+}
+
+// How far the sender may be pulled.
+uint64_t PullReceiver::Target(const Flow& flow) const {
+  const uint64_t wanted = Wanted(flow);
+  if (rules_.per_arrival) {
+    const uint64_t room = flow.resolved + flow.trimmed + flow.sizes.window;
+    return std::min(wanted, room - std::min(room, segment_ - 1));
+  }
+  const uint64_t m = std::min(wanted - std::min(wanted, flow.tx_total), flow.sizes.window);
+  if (!rules_.divide_demand) return flow.tx_total + m;
+  const bool has_newest = flow.tx_total >= flow.before_last_pull;
+  const uint64_t held = (has_newest ? flow.granted : flow.before_last_pull) - flow.tx_total;
+  if (m <= held) return flow.tx_total + m;
+  return flow.tx_total + held + static_cast<uint64_t>(static_cast<double>(m - held) * flow.share) + 1;
+}
+
+bool PullReceiver::WantsPull(const Flow& flow) const {
+  const bool started = flow.state == State::kFirst || flow.state == State::kOpen;
+  return started && flow.granted < Wanted(flow) && flow.granted < Target(flow);
+}
+
+PullReceiver::Place PullReceiver::PlaceOf(const Flow& flow) const {
+  if (WantsPull(flow)) return flow.to_retransmit > 0 ? Place::kRetransmit : Place::kActive;
+  const bool idle = flow.state == State::kOpen && Wanted(flow) <= flow.granted;
+  if (idle && flow.granted + pull_ <= std::max(flow.tx_total, Wanted(flow)) + idle_credit_) return Place::kIdle;
+  return Place::kNowhere;
+}
+
+FlowRing& PullReceiver::Ring(Place place) {
+  return place == Place::kRetransmit ? retransmit_ : place == Place::kActive ? active_ : idle_;
+}
+
+const FlowRing* PullReceiver::NextRing() const {
+  for (const FlowRing* ring : {&retransmit_, &active_, &idle_}) {
+    if (!ring->empty()) return ring;
+  }
+  return nullptr;
+}
+
+// Brings the total, the rings and the timer in line with the flow's counts.
+void PullReceiver::Settle(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  outstanding_total_ -= flow.outstanding;
+  flow.outstanding = flow.granted - flow.resolved;
+  outstanding_total_ += flow.outstanding;
+  if (!WantsPull(flow) && flow.granted >= Wanted(flow)) flow.to_retransmit = 0;
+
+  const Place place = PlaceOf(flow);
+  if (place != flow.place) {
+    Leave(id);
+    if (place != Place::kNowhere) {
+      if (NextRing() == nullptr) clock_.RaiseTo(now);
+      Ring(place).PushBack(id);
+      flow.place = place;
+    }
+  }
+  if (flow.state == State::kOpen && flow.outstanding > 0 && flow.repeats < kMaxRepeats && !timers_.Contains(id)) {
+    SetTimer(id, now + flow.sizes.rtt * (kSilenceRtts << flow.repeats));
+  }
+}
+
+void PullReceiver::Leave(uint32_t id) {
+  Flow& flow = flows_[id];
+  if (flow.place == Place::kNowhere) return;
+  Ring(flow.place).Remove(id);
+  flow.place = Place::kNowhere;
+}
+
+void PullReceiver::ReckonFirstWindow(Flow& flow) {
+  flow.first_window_due = false;
+  uint64_t window = flow.sizes.first_window;
+  if (rules_.drop_first_window) {
+    const auto sent = static_cast<uint64_t>(static_cast<double>(flow.sizes.bdp) * flow.share);
+    window = std::min(window, (sent + segment_ - 1) / segment_ * segment_);
+  }
+  // It began with what has arrived by now, up to a packet.
+  flow.granted = std::max(flow.granted, std::min(Wanted(flow), flow.resolved + window));
+}
+
+void PullReceiver::Pull(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  const uint64_t wanted = Wanted(flow);
+  const uint64_t bytes = flow.granted < wanted ? std::min(pull_, wanted - flow.granted) : pull_;
+  flow.before_last_pull = flow.granted;
+  flow.granted += bytes;
+  flow.stated = flow.granted;
+  flow.to_retransmit -= std::min(flow.to_retransmit, bytes);
+  flow.last_activity = now;
+  clock_.Advance(static_cast<double>(WireBytes(bytes)) * 1e9 / pull_rate());
+  Leave(id);  // to the end of its ring
+  Settle(id, now);
+}
+
+void PullReceiver::SetTimer(uint32_t id, Time time) {
+  timers_.Remove(id);
+  timers_.Push(id, time);
+}
+
+void PullReceiver::RunTimer(uint32_t id, Time now) {
+  Flow& flow = flows_[id];
+  timers_.Remove(id);
+  switch (flow.state) {
+    case State::kQuiet:
+      return;
+    case State::kStarting:
+      flow.state = State::kOpen;
+      break;
+    case State::kFirst:
+      flow.state = State::kOpen;
+      if (rules_.drop_first_window && !flow.first_window_due) {
+        flow.granted = std::max({flow.tx_total, flow.stated, flow.resolved});
+      }
+      flow.first_window_due = false;
+      break;
+    case State::kOpen: {
+      const Duration silence = flow.sizes.rtt * (kSilenceRtts << flow.repeats);
+      if (now - flow.last_activity < silence) {
+        if (flow.outstanding > 0) SetTimer(id, flow.last_activity + silence);
+        break;
+      }
+      if (flow.granted > flow.tx_total && !repeat_.Contains(id)) repeat_.PushBack(id);
+      ++flow.repeats;
+      break;
+    }
+  }
+  Settle(id, now);
+}
+
+Time PullReceiver::PollTimeout() const {
+  if (!repeat_.empty()) return newest_now_;
+  const Time next = timers_.front_time();
+  return NextRing() != nullptr ? std::min(next, clock_.time()) : next;
+}
+
+size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
+  if (out.empty()) return 0;
+  newest_now_ = std::max(newest_now_, now);
+  ++call_;
+  size_t written = 0;
+  const auto write = [&](uint32_t id) {
+    Flow& flow = flows_[id];
+    if (flow.call != call_) {
+      flow.call = call_;
+      flow.out_index = static_cast<uint32_t>(written++);
+    }
+    const size_t sharing = std::max<size_t>(retransmit_.size() + active_.size(), 1);
+    out[flow.out_index] = {id, flow.granted, Rate::BytesPerSecond(pull_rate() / static_cast<double>(sharing))};
+  };
+
+  if (rules_.core_loop) core_.Advance(now);
+  while (timers_.front_time() <= now) RunTimer(timers_.front(), now);
+  while (!repeat_.empty() && written < out.size()) {
+    const uint32_t id = repeat_.front();
+    repeat_.PopFront();
+    flows_[id].stated = flows_[id].granted;
+    write(id);
+  }
+  for (const FlowRing* ring = NextRing(); ring != nullptr && clock_.time() <= now; ring = NextRing()) {
+    const uint32_t id = ring->front();
+    if (flows_[id].first_window_due) {
+      ReckonFirstWindow(flows_[id]);
+      Settle(id, now);
+      continue;
+    }
+    if (flows_[id].call != call_ && written == out.size()) return written;
+    Pull(id, now);
+    write(id);
+  }
+  return written;
+}
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+#include "cc/algorithms/rccc.h"
+
+#include "cc/algorithms/parameters.h"
+#include "cc/algorithms/pull_control.h"
+
+namespace paceline {
+
+AlgorithmInfo RcccAlgorithm() {
+  std::vector<ParameterSpec> specs = PullParameterSpecs(0.99, 1.5, 1.5, 4, "Ultra Ethernet and its simulator");
+  specs.insert(
+      specs.end(),
+      {NumberSpec("quantum", 256, 1, 65536, "bytes", "A pull is a multiple of it (Ultra Ethernet)"),
+       FlagSpec("divide_demand", true, "A sender's demand is divided by its port's active flows (simulator)"),
+       FlagSpec("core_loop", false, "The pull rate follows marks (simulator: only where a tier is oversubscribed)"),
+       NumberSpec("core_gain", 0.5, 0.01, 1, "", "Weight of the newest share of marks (simulator)"),
+       NumberSpec("core_target", 0.3, 0.01, 1, "", "Share of marks above which the rate falls (simulator)"),
+       NumberSpec("core_decrease", 0.5, 0.01, 1, "", "Strength of that (simulator)"),
+       NumberSpec("core_step", 0.01, 0.0001, 1, "pull rate", "First increase, doubled each time (simulator)"),
+       NumberSpec("core_floor", 0.01, 0.0001, 1, "pull rate", "Least rate (simulator)"), IdleCreditSpec()});
+  return {"rccc", "Receiver credit of the Ultra Ethernet transport: pulls of four packets at 0.99 of the line",
+          std::move(specs), [](const ParameterMap& p, uint64_t) -> std::unique_ptr<CongestionControl> {
+            PullRules rules = PullRulesFrom(p);
+            rules.quantum = static_cast<uint64_t>(NumberOf(p, "quantum"));
+            rules.drop_first_window = true;
+            rules.divide_demand = FlagOf(p, "divide_demand");
+            rules.core_loop = FlagOf(p, "core_loop");
+            rules.core = {.gain = NumberOf(p, "core_gain"),
+                          .target = NumberOf(p, "core_target"),
+                          .decrease = NumberOf(p, "core_decrease"),
+                          .step = NumberOf(p, "core_step"),
+                          .floor = NumberOf(p, "core_floor")};
+            rules.idle_credit = NumberOf(p, "idle_credit");
+            return std::make_unique<PullControl>(rules);
+          }};
+}
+
+}  // namespace paceline
