@@ -7,14 +7,14 @@ namespace paceline {
 
 AlgorithmInfo EqdsAlgorithm() {
   std::vector<ParameterSpec> specs = PullParameterSpecs(0.99, 1, 1, 1, "NSDI 2022 and its simulator");
-  specs.push_back(IdleCreditSpec());
+  specs.push_back(IdleCreditSpec(1));
   return {"eqds", "Receiver pulls over retransmit, active and idle lists (NSDI 2022)", std::move(specs),
-          [](const ParameterMap& p, uint64_t) -> std::unique_ptr<CongestionControl> {
+          [](const ParameterMap& p, uint64_t seed) -> std::unique_ptr<CongestionControl> {
             PullRules rules = PullRulesFrom(p);
             rules.drop_first_window = true;
             rules.retransmit_first = true;
             rules.idle_credit = NumberOf(p, "idle_credit");
-            return std::make_unique<PullControl>(rules);
+            return std::make_unique<PullControl>(rules, seed);
           }};
 }
 

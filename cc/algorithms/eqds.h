@@ -1,5 +1,5 @@
-// `eqds`: Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022, with the constants of
-// the authors' public simulator. Rules and differences: docs/cc/eqds.md. The machinery is in pull_receiver.h and
+// `eqds`: Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022, with the constants
+// of the authors' public simulator. Rules and differences: docs/cc/eqds.md. The machinery is in pull_receiver.h and
 // pull_sender.h.
 //
 //   parameter      default  from

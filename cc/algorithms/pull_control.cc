@@ -9,7 +9,8 @@ namespace paceline {
 std::vector<ParameterSpec> PullParameterSpecs(double rate, double first_window, double window, double pull_segments,
                                               const std::string& from) {
   return {
-      NumberSpec("rate", rate, 0.01, 1, "line rate", "What the pulls of a port add up to, in wire bytes (" + from + ")"),
+      NumberSpec("rate", rate, 0.01, 1, "line rate",
+                 "What the pulls of a port add up to, in wire bytes (" + from + ")"),
       NumberSpec("first_window", first_window, 0.01, 100, "BDP", "Sent before anything was pulled (" + from + ")"),
       NumberSpec("window", window, 0.01, 100, "BDP", "How far one sender is pulled ahead at most (" + from + ")"),
       NumberSpec("pull_segments", pull_segments, 1, 256, "segments", "Bytes of one pull (" + from + ")"),
@@ -26,9 +27,9 @@ PullRules PullRulesFrom(const ParameterMap& parameters) {
   return rules;
 }
 
-ParameterSpec IdleCreditSpec() {
-  return NumberSpec("idle_credit", 0, 0, 4, "BDP",
-                    "Pulled from senders without demand while nobody has any (public simulator: the window)");
+ParameterSpec IdleCreditSpec(double idle_credit) {
+  return NumberSpec("idle_credit", idle_credit, 0, 4, "BDP",
+                    "Pulled from a sender beyond what it asks for, while nobody asks (public simulator)");
 }
 
 }  // namespace paceline

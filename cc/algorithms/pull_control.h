@@ -17,18 +17,18 @@ namespace paceline {
 
 class PullControl : public CongestionControl {
  public:
-  explicit PullControl(const PullRules& rules) : rules_(rules) {}
-  const PullRules& rules() const { return rules_; }
+  PullControl(const PullRules& rules, uint64_t seed) : rules_(rules), seed_(seed) {}
 
   std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time) override {
     return std::make_unique<PullSender>(rules_, flow, port, ports_[port.port_index]);
   }
   std::unique_ptr<ReceiverController> NewReceiver(const PortInfo& port) override {
-    return std::make_unique<PullReceiver>(rules_, port);
+    return std::make_unique<PullReceiver>(rules_, port, seed_);
   }
 
  private:
   const PullRules rules_;
+  const uint64_t seed_;
   std::map<uint32_t, PullPort> ports_;  // their addresses stay
 };
 
@@ -37,6 +37,6 @@ std::vector<ParameterSpec> PullParameterSpecs(double rate, double first_window, 
                                               const std::string& from);
 // Those five read; the rest as by default.
 PullRules PullRulesFrom(const ParameterMap& parameters);
-ParameterSpec IdleCreditSpec();
+ParameterSpec IdleCreditSpec(double idle_credit);
 
 }  // namespace paceline

@@ -17,16 +17,21 @@ uint64_t PullBytes(const PullRules& rules, uint64_t segment) {
 
 }  // namespace
 
-PullReceiver::PullReceiver(const PullRules& rules, const PortInfo& port)
+PullReceiver::PullReceiver(const PullRules& rules, const PortInfo& port, uint64_t seed)
     : rules_(rules),
       port_(port),
       segment_(SegmentBytes(port)),
       overhead_(port.overhead_bytes),
       pull_(PullBytes(rules, segment_)),
-      idle_credit_(rules.idle_credit > 0 ? BdpScaled(port, BaseRtt(port), rules.idle_credit) : 0),
       line_rate_(LinkRate(port).bytes_per_second()),
-      rate_(line_rate_ * rules.rate),
-      core_(rules.core, BaseRtt(port)) {}
+      rate_(line_rate_ * rules.rate) {
+  const double core_rate = port.core_rate.bytes_per_second();
+  const double stated = core_rate > 0 ? line_rate_ / core_rate : 1;
+  const double oversubscription = std::max(rules.oversubscription, stated);
+  if (rules.core_loop && oversubscription > 1) {
+    core_.emplace(rules.core, BaseRtt(port), oversubscription, seed + port.port_index);
+  }
+}
 
 PullReceiver::Flow* PullReceiver::Find(uint32_t flow) {
   return flow < flows_.size() && flows_[flow].in_use ? &flows_[flow] : nullptr;
@@ -44,6 +49,7 @@ void PullReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
   Flow& flow = flows_[id];
   flow.in_use = true;
   flow.sizes = PullSizes(rules_, port_, info);
+  flow.idle_credit = rules_.idle_credit > 0 ? BdpScaled(port_, flow.sizes.rtt, rules_.idle_credit) : 0;
   flow.last_activity = now;
 }
 
@@ -64,9 +70,9 @@ void PullReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   flow->demand_end = std::min(demand_end, kMaxBytes);
   const double share = cap.bytes_per_second() / line_rate_;
   flow->share = share > 0.0001 ? std::min(share, 1.0) : 0.0001;  // a NaN fails the comparison
-  const bool rested = flow->granted == flow->resolved && now - flow->last_activity > flow->sizes.rtt;
+  const bool rested = Committed(*flow) == flow->resolved && now - flow->last_activity > flow->sizes.rtt;
   const bool quiet = flow->state == State::kQuiet || (flow->state == State::kOpen && rested);
-  if (quiet && flow->demand_end > flow->granted) {
+  if (quiet && flow->demand_end > Committed(*flow)) {
     flow->state = State::kStarting;
     SetTimer(id, now + flow->sizes.rtt * kStartRtts);
   }
@@ -96,11 +102,16 @@ void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   const uint64_t tx_total = std::min(sample.tx_total, kMaxBytes);
   if (tx_total > flow->tx_total) {
     flow->tx_total = tx_total;
-    flow->granted = std::max(flow->granted, tx_total);
+    CountSpeculative(*flow);
     // No honest sender has more on the way.
-    const uint64_t most = 2 * (flow->sizes.first_window + flow->sizes.window) + pull_ + idle_credit_;
-    if (flow->granted - flow->resolved > most) flow->resolved = flow->granted - most;
+    const uint64_t most = 2 * (flow->sizes.first_window + flow->sizes.window + flow->idle_credit) + pull_;
+    flow->resolved = std::max(flow->resolved, Committed(*flow) - std::min(Committed(*flow), most));
   }
+  // A packet that began where the credit before the newest pull ended, or a request for want of credit, shows that the
+  // newest pull has come.
+  const uint64_t sent_from = flow->tx_total - std::min(flow->tx_total, std::min(bytes + cut, segment_));
+  const bool has_newest = bytes + cut == 0 || sent_from >= flow->before_last_pull;
+  flow->known = has_newest ? flow->granted : flow->before_last_pull;
   const uint64_t lost_total = std::min(sample.lost_total, kMaxBytes);
   uint64_t lost = 0;
   if (lost_total > flow->lost_total) {
@@ -118,9 +129,9 @@ void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
 
   flow->last_activity = now;
   flow->repeats = 0;
-  if (rules_.core_loop) {
-    core_.Advance(now);
-    core_.OnArrival(sample.packets - trimmed_packets, sample.marked_packets);
+  if (core_) {
+    core_->Advance(now);
+    core_->OnArrival(sample.packets, sample.marked_packets, trimmed_packets);
   }
   Settle(id, now);
 }
@@ -133,23 +144,33 @@ uint64_t PullReceiver::Target(const Flow& flow) const {
     return std::min(wanted, room - std::min(room, segment_ - 1));
   }
   const uint64_t m = std::min(wanted - std::min(wanted, flow.tx_total), flow.sizes.window);
-  if (!rules_.divide_demand) return flow.tx_total + m;
-  const bool has_newest = flow.tx_total >= flow.before_last_pull;
-  const uint64_t held = (has_newest ? flow.granted : flow.before_last_pull) - flow.tx_total;
-  if (m <= held) return flow.tx_total + m;
-  return flow.tx_total + held + static_cast<uint64_t>(static_cast<double>(m - held) * flow.share) + 1;
+  const uint64_t whole = flow.tx_total + m;
+  if (!rules_.divide_demand || whole <= flow.known) return whole;
+  return flow.known + static_cast<uint64_t>(static_cast<double>(whole - flow.known) * flow.share) + 1;
+}
+
+uint64_t PullReceiver::NextPull(const Flow& flow) const {
+  const uint64_t wanted = Wanted(flow) - flow.granted;
+  const uint64_t target = Target(flow);
+  if (!rules_.exact_pulls || target <= flow.granted) return std::min(pull_, wanted);
+  const uint64_t asked = (target - flow.granted + rules_.quantum - 1) / rules_.quantum * rules_.quantum;
+  return std::min({pull_, asked, wanted});
+}
+
+// What was sent without credit counts as granted, but not the part of a packet that went beyond the end of credit.
+void PullReceiver::CountSpeculative(Flow& flow) const {
+  if (flow.tx_total >= flow.granted + segment_) flow.granted = flow.tx_total;
 }
 
 bool PullReceiver::WantsPull(const Flow& flow) const {
   const bool started = flow.state == State::kFirst || flow.state == State::kOpen;
-  return started && flow.granted < Wanted(flow) && flow.granted < Target(flow);
+  return started && Committed(flow) < Wanted(flow) && flow.granted < Target(flow);
 }
 
 PullReceiver::Place PullReceiver::PlaceOf(const Flow& flow) const {
   if (WantsPull(flow)) return flow.to_retransmit > 0 ? Place::kRetransmit : Place::kActive;
-  const bool idle = flow.state == State::kOpen && Wanted(flow) <= flow.granted;
-  if (idle && flow.granted + pull_ <= std::max(flow.tx_total, Wanted(flow)) + idle_credit_) return Place::kIdle;
-  return Place::kNowhere;
+  const bool more = flow.state >= State::kFirst && !flow.first_window_due && Committed(flow) < Wanted(flow);
+  return more && flow.granted < Target(flow) + flow.idle_credit ? Place::kIdle : Place::kNowhere;
 }
 
 FlowRing& PullReceiver::Ring(Place place) {
@@ -167,9 +188,9 @@ const FlowRing* PullReceiver::NextRing() const {
 void PullReceiver::Settle(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   outstanding_total_ -= flow.outstanding;
-  flow.outstanding = flow.granted - flow.resolved;
+  flow.outstanding = Committed(flow) - flow.resolved;
   outstanding_total_ += flow.outstanding;
-  if (!WantsPull(flow) && flow.granted >= Wanted(flow)) flow.to_retransmit = 0;
+  if (Committed(flow) >= Wanted(flow)) flow.to_retransmit = 0;
 
   const Place place = PlaceOf(flow);
   if (place != flow.place) {
@@ -205,8 +226,7 @@ void PullReceiver::ReckonFirstWindow(Flow& flow) {
 
 void PullReceiver::Pull(uint32_t id, Time now) {
   Flow& flow = flows_[id];
-  const uint64_t wanted = Wanted(flow);
-  const uint64_t bytes = flow.granted < wanted ? std::min(pull_, wanted - flow.granted) : pull_;
+  const uint64_t bytes = NextPull(flow);
   flow.before_last_pull = flow.granted;
   flow.granted += bytes;
   flow.stated = flow.granted;
@@ -233,8 +253,11 @@ void PullReceiver::RunTimer(uint32_t id, Time now) {
       break;
     case State::kFirst:
       flow.state = State::kOpen;
-      if (rules_.drop_first_window && !flow.first_window_due) {
-        flow.granted = std::max({flow.tx_total, flow.stated, flow.resolved});
+      if (rules_.drop_first_window && !flow.first_window_due && flow.granted > flow.stated) {
+        flow.granted = flow.stated;
+        CountSpeculative(flow);
+        flow.known = std::min(flow.known, flow.granted);
+        flow.before_last_pull = std::min(flow.before_last_pull, flow.granted);
       }
       flow.first_window_due = false;
       break;
@@ -273,7 +296,7 @@ size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
     out[flow.out_index] = {id, flow.granted, Rate::BytesPerSecond(pull_rate() / static_cast<double>(sharing))};
   };
 
-  if (rules_.core_loop) core_.Advance(now);
+  if (core_) core_->Advance(now);
   while (timers_.front_time() <= now) RunTimer(timers_.front(), now);
   while (!repeat_.empty() && written < out.size()) {
     const uint32_t id = repeat_.front();

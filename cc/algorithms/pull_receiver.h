@@ -1,8 +1,8 @@
 // The receiver side of the pull schemes: one pacer for the downlink of a port, which pulls a fixed amount from one
 // sender after the other.
 //
-// Per flow, cumulative payload bytes: resolved <= tx_total <= granted, as in tita_receiver.h. What was sent without
-// credit counts as granted.
+// Per flow, cumulative payload bytes: resolved <= tx_total, and tx_total < granted + a segment. What was sent
+// without credit counts as granted.
 //
 //   pace      a pull of q bytes costs WireBytes(q) / (rate * line * core loop); without anybody to pull from nothing is
 //             saved up
@@ -10,13 +10,16 @@
 //             the first window as granted. Where senders drop the rest of it on the first news, that is what a sender
 //             gets rid of in a round trip at the rate that it states, and after a round trip only what really came
 //             counts. Demand of which no data comes for two round trips is pulled all the same.
-//   demand    (per_arrival false) granted < tx_total + m, m = min(demand that was not sent, window). With divide_demand
-//             the sender asks only for its part beyond the credit c that it holds: granted < tx_total + c + (m - c) /
-//             n, n = line rate / stated cap. That it holds the newest pull is known when it has sent beyond the one
-//             before.
+//   demand    (per_arrival false) a sender is pulled up to what it asks for: tx_total + m, m = min(demand that was not
+//             sent, window). With divide_demand it asks for its part only: e + (m - (e - tx_total)) / n, e the credit
+//             that it had when it sent its newest packet, n = line rate / stated cap. It had the newest pull if that
+//             packet could not have gone without; otherwise the one before counts. A pull may leave a sender without
+//             credit for a packet; as a packet goes while there is any credit at all, it may then owe part of one.
+//   exact     a pull ends at what was asked for, rounded up to the quantum, instead of being of full size
 //   arrival   (per_arrival true) granted + segment <= arrived + trimmed + lost + window: a pull for each of them
-//   order     senders with trimmed packets (retransmit_first), then those with demand, then, for up to `idle_credit`
-//             each, those without; round robin in each
+//   order     senders with trimmed packets (retransmit_first), then those that ask, then, for up to `idle_credit`
+//   beyond
+//             what they ask for, others known to have more; round robin in each
 //   trimmed   the cut bytes are wanted again, before the sender has said so
 //   silence   credit that is out while nothing comes: the grant is sent again after four round trips, at doubling
 //             intervals, eight times
@@ -27,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cc/algorithms/flow_heap.h"
@@ -40,7 +44,7 @@ namespace paceline {
 
 class PullReceiver : public ReceiverController {
  public:
-  PullReceiver(const PullRules& rules, const PortInfo& port);
+  PullReceiver(const PullRules& rules, const PortInfo& port, uint64_t seed);
 
   void AddFlow(uint32_t flow, const FlowInfo& info, Time now) override;
   void RemoveFlow(uint32_t flow, Time now) override;
@@ -51,7 +55,7 @@ class PullReceiver : public ReceiverController {
   uint64_t outstanding_credit_bytes() const override { return outstanding_total_; }
 
   // For tests and counters.
-  double pull_rate() const { return rate_ * (rules_.core_loop ? core_.rate() : 1); }  // wire bytes per second
+  double pull_rate() const { return rate_ * (core_ ? core_->rate() : 1); }  // wire bytes per second
   uint64_t pull_bytes() const { return pull_; }
 
  private:
@@ -68,15 +72,17 @@ class PullReceiver : public ReceiverController {
 
   struct Flow {
     uint64_t granted = 0, tx_total = 0, resolved = 0, demand_end = 0, lost_total = 0;
-    uint64_t stated = 0;                // the largest credit that a grant carried
-    uint64_t before_last_pull = 0;      // `granted` then
-    uint64_t trimmed = 0;               // bytes cut that lost_total does not name yet
-    uint64_t to_retransmit = 0;         // bytes trimmed and not pulled since
-    uint64_t outstanding = 0;           // as last added to the total
-    uint64_t call = 0;                  // last PollGrants that wrote a grant for it, at out[out_index]
-    double share = 1;                   // of its port's rate that the sender can give it
+    uint64_t stated = 0;            // the largest credit that a grant carried
+    uint64_t before_last_pull = 0;  // `granted` then
+    uint64_t known = 0;             // credit that the sender had when it sent the newest packet
+    uint64_t trimmed = 0;           // bytes cut that lost_total does not name yet
+    uint64_t to_retransmit = 0;     // bytes trimmed and not pulled since
+    uint64_t outstanding = 0;       // as last added to the total
+    uint64_t call = 0;              // last PollGrants that wrote a grant for it, at out[out_index]
+    double share = 1;               // of its port's rate that the sender can give it
     PullSizes sizes;
-    Time last_activity;                 // grant or arrival
+    uint64_t idle_credit = 0;
+    Time last_activity;  // grant or arrival
     uint32_t out_index = 0;
     uint8_t repeats = 0;
     bool in_use = false;
@@ -88,7 +94,11 @@ class PullReceiver : public ReceiverController {
   Flow* Find(uint32_t flow);
   uint64_t WireBytes(uint64_t payload) const { return payload + (payload + segment_ - 1) / segment_ * overhead_; }
   uint64_t Wanted(const Flow& flow) const { return flow.demand_end + flow.trimmed; }
+  // Granted, or sent without credit.
+  static uint64_t Committed(const Flow& flow) { return flow.granted > flow.tx_total ? flow.granted : flow.tx_total; }
   uint64_t Target(const Flow& flow) const;
+  uint64_t NextPull(const Flow& flow) const;
+  void CountSpeculative(Flow& flow) const;
   bool WantsPull(const Flow& flow) const;
   Place PlaceOf(const Flow& flow) const;
   FlowRing& Ring(Place place);
@@ -102,7 +112,7 @@ class PullReceiver : public ReceiverController {
 
   const PullRules rules_;
   const PortInfo port_;
-  const uint64_t segment_, overhead_, pull_, idle_credit_;
+  const uint64_t segment_, overhead_, pull_;
   const double line_rate_, rate_;  // wire bytes per second
 
   std::vector<Flow> flows_;
@@ -111,7 +121,7 @@ class PullReceiver : public ReceiverController {
   FlowRing repeat_{&repeat_links_};  // their grant is to be sent again
   FlowHeap timers_;
   PaceClock clock_;
-  PullCoreLoop core_;
+  std::optional<PullCoreLoop> core_;
   uint64_t call_ = 0;
   uint64_t outstanding_total_ = 0;
   Time newest_now_;

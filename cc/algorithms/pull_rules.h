@@ -22,13 +22,15 @@ struct PullRules {
   double pull_segments = 1;  // of one pull
   uint64_t quantum = 1;      // bytes; a pull is a multiple of it
   double probe_rtts = 16;    // a sender without credit for so long sends one segment without
-  double idle_credit = 0;    // BDP: for senders without demand while nobody has any
+  double idle_credit = 0;    // BDP: beyond what a sender asks for, while nobody asks
   // true: a pull for each segment that arrived or was trimmed. false: pulls for what the sender asks for.
   bool per_arrival = false;
   bool drop_first_window = false;  // the first news from the receiver ends the first window
   bool divide_demand = false;      // each sender asks for its part only: divided by the active flows of its port
   bool retransmit_first = false;   // senders with trimmed packets come first
-  bool core_loop = false;
+  bool exact_pulls = false;        // a pull is no larger than what was asked for
+  bool core_loop = false;          // where the core is oversubscribed
+  double oversubscription = 1;     // of the core, as far as the port does not state it
   PullCoreLoopParameters core;
 };
 
@@ -49,6 +51,5 @@ struct PullSizes {
 struct PullPort {
   uint32_t active_flows = 0;  // have a backlog
 };
-
 
 }  // namespace paceline
