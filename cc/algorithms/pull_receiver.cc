@@ -74,6 +74,7 @@ void PullReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   const bool quiet = flow->state == State::kQuiet || (flow->state == State::kOpen && rested);
   if (quiet && flow->demand_end > Committed(*flow)) {
     flow->state = State::kStarting;
+    flow->idle_spent = 0;
     SetTimer(id, now + flow->sizes.rtt * kStartRtts);
   }
   Settle(id, now);
@@ -150,7 +151,7 @@ uint64_t PullReceiver::Target(const Flow& flow) const {
 }
 
 uint64_t PullReceiver::NextPull(const Flow& flow) const {
-  const uint64_t wanted = Wanted(flow) - flow.granted;
+  const uint64_t wanted = Committed(flow) < Wanted(flow) ? Wanted(flow) - flow.granted : 0;
   const uint64_t target = Target(flow);
   if (!rules_.exact_pulls || target <= flow.granted) return std::min(pull_, wanted);
   const uint64_t asked = (target - flow.granted + rules_.quantum - 1) / rules_.quantum * rules_.quantum;
@@ -169,8 +170,9 @@ bool PullReceiver::WantsPull(const Flow& flow) const {
 
 PullReceiver::Place PullReceiver::PlaceOf(const Flow& flow) const {
   if (WantsPull(flow)) return flow.to_retransmit > 0 ? Place::kRetransmit : Place::kActive;
-  const bool more = flow.state >= State::kFirst && !flow.first_window_due && Committed(flow) < Wanted(flow);
-  return more && flow.granted < Target(flow) + flow.idle_credit ? Place::kIdle : Place::kNowhere;
+  const bool idle = flow.state >= State::kFirst && !flow.first_window_due;
+  const uint64_t beyond = flow.granted - std::min(flow.granted, Target(flow)) + flow.idle_spent;
+  return idle && beyond < flow.idle_credit ? Place::kIdle : Place::kNowhere;
 }
 
 FlowRing& PullReceiver::Ring(Place place) {
@@ -224,17 +226,23 @@ void PullReceiver::ReckonFirstWindow(Flow& flow) {
   flow.granted = std::max(flow.granted, std::min(Wanted(flow), flow.resolved + window));
 }
 
-void PullReceiver::Pull(uint32_t id, Time now) {
+// False: the pull's time was spent on a sender that has nothing more.
+bool PullReceiver::Pull(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   const uint64_t bytes = NextPull(flow);
-  flow.before_last_pull = flow.granted;
-  flow.granted += bytes;
-  flow.stated = flow.granted;
-  flow.to_retransmit -= std::min(flow.to_retransmit, bytes);
-  flow.last_activity = now;
-  clock_.Advance(static_cast<double>(WireBytes(bytes)) * 1e9 / pull_rate());
+  const uint64_t slot = flow.place == Place::kIdle ? pull_ : bytes;
+  flow.idle_spent += slot - bytes;
+  if (bytes > 0) {
+    flow.before_last_pull = flow.granted;
+    flow.granted += bytes;
+    flow.stated = flow.granted;
+    flow.to_retransmit -= std::min(flow.to_retransmit, bytes);
+    flow.last_activity = now;
+  }
+  clock_.Advance(static_cast<double>(WireBytes(slot)) * 1e9 / pull_rate());
   Leave(id);  // to the end of its ring
   Settle(id, now);
+  return bytes > 0;
 }
 
 void PullReceiver::SetTimer(uint32_t id, Time time) {
@@ -312,8 +320,7 @@ size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
       continue;
     }
     if (flows_[id].call != call_ && written == out.size()) return written;
-    Pull(id, now);
-    write(id);
+    if (Pull(id, now)) write(id);
   }
   return written;
 }

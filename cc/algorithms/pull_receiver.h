@@ -81,8 +81,8 @@ class PullReceiver : public ReceiverController {
     uint64_t call = 0;              // last PollGrants that wrote a grant for it, at out[out_index]
     double share = 1;               // of its port's rate that the sender can give it
     PullSizes sizes;
-    uint64_t idle_credit = 0;
-    Time last_activity;  // grant or arrival
+    uint64_t idle_credit = 0, idle_spent = 0;  // idle_spent: on pulls beyond the demand
+    Time last_activity;                        // grant or arrival
     uint32_t out_index = 0;
     uint8_t repeats = 0;
     bool in_use = false;
@@ -106,7 +106,7 @@ class PullReceiver : public ReceiverController {
   void Settle(uint32_t id, Time now);
   void Leave(uint32_t id);
   void ReckonFirstWindow(Flow& flow);
-  void Pull(uint32_t id, Time now);
+  bool Pull(uint32_t id, Time now);
   void SetTimer(uint32_t id, Time time);
   void RunTimer(uint32_t id, Time now);
 
