@@ -7,7 +7,7 @@
 //   first_window   1        BDP, paper
 //   window         1        BDP, paper
 //   pull_segments  1        one MTU per pull, paper
-//   idle_credit    0        BDP; the paper gives up to one
+//   idle_credit    1        BDP, paper
 //   probe          16       base RTTs; ours
 //
 // Thread rule and ownership: as in cc/congestion_control.h.

@@ -5,8 +5,6 @@
 //   parameter      default  from
 //   rate           1        of the line, paper
 //   first_window   1        BDP, paper
-//   window         1        BDP: a pull replaces what arrived, so it is the first window
-//   pull_segments  1        a packet per pull, paper
 //   probe          16       base RTTs; ours
 //
 // Thread rule and ownership: as in cc/congestion_control.h.

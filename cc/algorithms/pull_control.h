@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cc/algorithms/pull_receiver.h"
@@ -32,11 +33,11 @@ class PullControl : public CongestionControl {
   std::map<uint32_t, PullPort> ports_;  // their addresses stay
 };
 
-// `rate`, `first_window`, `window`, `pull_segments`, `probe` with these defaults; `from` names the source.
-std::vector<ParameterSpec> PullParameterSpecs(double rate, double first_window, double window, double pull_segments,
-                                              const std::string& from);
-// Those five read; the rest as by default.
+// `rate`, `first_window` and `probe`, which all schemes have; `from` names the source of these defaults.
+std::vector<ParameterSpec> PullParameterSpecs(double rate, double first_window, const std::string& from);
+// `window`, `idle_credit` and `pull_segments` of those that pull what senders ask for.
+void AppendDemandSpecs(double window, double pull_segments, const std::string& from, std::vector<ParameterSpec>& specs);
+// What of these is there; the rest as by default, `window` as the first one.
 PullRules PullRulesFrom(const ParameterMap& parameters);
-ParameterSpec IdleCreditSpec(double idle_credit);
 
 }  // namespace paceline

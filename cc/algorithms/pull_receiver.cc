@@ -97,6 +97,7 @@ void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   if (bytes + cut > 0 && (flow->state == State::kQuiet || flow->state == State::kStarting)) {
     flow->state = State::kFirst;
     flow->first_window_due = true;
+    flow->first_base = flow->tx_total;
     SetTimer(id, now + flow->sizes.rtt);
   }
 
@@ -222,8 +223,7 @@ void PullReceiver::ReckonFirstWindow(Flow& flow) {
     const auto sent = static_cast<uint64_t>(static_cast<double>(flow.sizes.bdp) * flow.share);
     window = std::min(window, (sent + segment_ - 1) / segment_ * segment_);
   }
-  // It began with what has arrived by now, up to a packet.
-  flow.granted = std::max(flow.granted, std::min(Wanted(flow), flow.resolved + window));
+  flow.granted = std::max(flow.granted, std::min(flow.demand_end, flow.first_base + window));
 }
 
 // False: the pull's time was spent on a sender that has nothing more.

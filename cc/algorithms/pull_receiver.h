@@ -75,6 +75,7 @@ class PullReceiver : public ReceiverController {
     uint64_t stated = 0;            // the largest credit that a grant carried
     uint64_t before_last_pull = 0;  // `granted` then
     uint64_t known = 0;             // credit that the sender had when it sent the newest packet
+    uint64_t first_base = 0;        // where its first window began
     uint64_t trimmed = 0;           // bytes cut that lost_total does not name yet
     uint64_t to_retransmit = 0;     // bytes trimmed and not pulled since
     uint64_t outstanding = 0;       // as last added to the total

@@ -6,7 +6,8 @@
 namespace paceline {
 
 AlgorithmInfo RcccAlgorithm() {
-  std::vector<ParameterSpec> specs = PullParameterSpecs(0.99, 1.5, 1.5, 4, "Ultra Ethernet and its simulator");
+  std::vector<ParameterSpec> specs = PullParameterSpecs(0.99, 1.5, "Ultra Ethernet simulator");
+  AppendDemandSpecs(1.5, 4, "Ultra Ethernet simulator", specs);
   specs.insert(specs.end(),
                {NumberSpec("quantum", 256, 1, 65536, "bytes", "A pull is a multiple of it (Ultra Ethernet)"),
                 FlagSpec("divide_demand", true, "A sender's demand is divided by its port's active flows (simulator)"),
@@ -20,8 +21,7 @@ AlgorithmInfo RcccAlgorithm() {
                 NumberSpec("core_step", 0.01, 0.0001, 1, "pull rate", "First increase, doubled each time (simulator)"),
                 NumberSpec("core_floor", 0.9, 0, 1, "fair rate",
                            "Least rate, of the line over the oversubscription (simulator)"),
-                NumberSpec("core_interval", 1.5, 0.1, 100, "base RTT", "Mean time between decisions (simulator)"),
-                IdleCreditSpec(1.5)});
+                NumberSpec("core_interval", 1.5, 0.1, 100, "base RTT", "Mean time between decisions (simulator)")});
   return {"rccc", "Receiver credit of the Ultra Ethernet transport: pulls of four packets at 0.99 of the line",
           std::move(specs), [](const ParameterMap& p, uint64_t seed) -> std::unique_ptr<CongestionControl> {
             PullRules rules = PullRulesFrom(p);
@@ -37,7 +37,6 @@ AlgorithmInfo RcccAlgorithm() {
                           .interval = NumberOf(p, "core_interval")};
             rules.oversubscription = NumberOf(p, "oversubscription");
             rules.exact_pulls = true;
-            rules.idle_credit = NumberOf(p, "idle_credit");
             return std::make_unique<PullControl>(rules, seed);
           }};
 }

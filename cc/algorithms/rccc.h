@@ -9,9 +9,10 @@
 //   pull_segments  4        MTU per pull, specification
 //   quantum        256      bytes, unit of pull numbers, specification
 //   divide_demand  true     the simulator: a sender asks for its window divided by the active flows of its port
-//   core_loop      false    the simulator switches it on where a tier is oversubscribed
+//   idle_credit    1.5      BDP, the same
+//   core_loop      true     the simulator, where a tier is oversubscribed
+//   oversubscription 1      of the core; taken from the port where it states a core rate
 //   core_*                  the simulator's constants, see pull_core_loop.h
-//   idle_credit    0        BDP; the simulator gives up to the window
 //   probe          16       base RTTs; ours
 //
 // Thread rule and ownership: as in cc/congestion_control.h.
