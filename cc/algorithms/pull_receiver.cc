@@ -275,6 +275,7 @@ void PullReceiver::RunTimer(uint32_t id, Time now) {
         if (flow.outstanding > 0) SetTimer(id, flow.last_activity + silence);
         break;
       }
+      flow.trimmed = 0;  // the sender has said it long ago, or never will
       if (flow.granted > flow.tx_total && !repeat_.Contains(id)) repeat_.PushBack(id);
       ++flow.repeats;
       break;

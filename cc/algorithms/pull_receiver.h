@@ -1,8 +1,8 @@
 // The receiver side of the pull schemes: one pacer for the downlink of a port, which pulls a fixed amount from one
 // sender after the other.
 //
-// Per flow, cumulative payload bytes: resolved <= tx_total, and tx_total < granted + a segment. What was sent
-// without credit counts as granted.
+// Per flow, cumulative payload bytes: resolved <= tx_total, and tx_total < granted + a segment. What was sent without
+// credit counts as granted.
 //
 //   pace      a pull of q bytes costs WireBytes(q) / (rate * line * core loop); without anybody to pull from nothing is
 //             saved up
@@ -17,9 +17,9 @@
 //             credit for a packet; as a packet goes while there is any credit at all, it may then owe part of one.
 //   exact     a pull ends at what was asked for, rounded up to the quantum, instead of being of full size
 //   arrival   (per_arrival true) granted + segment <= arrived + trimmed + lost + window: a pull for each of them
-//   order     senders with trimmed packets (retransmit_first), then those that ask, then, for up to `idle_credit`
-//   beyond
-//             what they ask for, others known to have more; round robin in each
+//   order     senders with trimmed packets (retransmit_first), then those that ask, then the others, each for up to
+//             `idle_credit` beyond what it asks for; round robin in each. The pacer spends the time of a pull also on
+//             one of the others that has nothing more, but no grant goes beyond the demand.
 //   trimmed   the cut bytes are wanted again, before the sender has said so
 //   silence   credit that is out while nothing comes: the grant is sent again after four round trips, at doubling
 //             intervals, eight times
@@ -56,7 +56,6 @@ class PullReceiver : public ReceiverController {
 
   // For tests and counters.
   double pull_rate() const { return rate_ * (core_ ? core_->rate() : 1); }  // wire bytes per second
-  uint64_t pull_bytes() const { return pull_; }
 
  private:
   static constexpr uint32_t kMaxFlows = 1u << 24;  // numbers are dense, so larger ones are a caller's mistake

@@ -2,7 +2,7 @@
 //
 //   start    a backlog on a flow with nothing on the way and no unused credit may send `first_window`
 //   limit    tx_total < max(end of the first window, largest credit seen)
-//   drop     (drop_first_window) with the first acknowledgement, loss or grant the rest of the first window is void:
+//   drop     (drop_first_window) with the first acknowledgement, trim or grant the rest of the first window is void:
 //            from here on the receiver has the say
 //   probe    no credit for `probe_rtts` base round trips: one segment without, at doubling intervals (at most 64 times
 //            as long). Lost requests cannot strand a flow. (Ours; the schemes themselves ask again on a timer, which
