@@ -98,6 +98,7 @@ void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
     flow->state = State::kFirst;
     flow->first_window_due = true;
     flow->first_base = flow->tx_total;
+    flow->first_lost = flow->lost_total;
     SetTimer(id, now + flow->sizes.rtt);
   }
 
@@ -140,7 +141,7 @@ void PullReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
 
 // How far the sender may be pulled.
 uint64_t PullReceiver::Target(const Flow& flow) const {
-  const uint64_t wanted = Wanted(flow);
+  const uint64_t wanted = flow.demand_end;
   if (rules_.per_arrival) {
     const uint64_t room = flow.resolved + flow.trimmed + flow.sizes.window;
     return std::min(wanted, room - std::min(room, segment_ - 1));
@@ -152,7 +153,7 @@ uint64_t PullReceiver::Target(const Flow& flow) const {
 }
 
 uint64_t PullReceiver::NextPull(const Flow& flow) const {
-  const uint64_t wanted = Committed(flow) < Wanted(flow) ? Wanted(flow) - flow.granted : 0;
+  const uint64_t wanted = Committed(flow) < flow.demand_end ? flow.demand_end - flow.granted : 0;
   const uint64_t target = Target(flow);
   if (!rules_.exact_pulls || target <= flow.granted) return std::min(pull_, wanted);
   const uint64_t asked = (target - flow.granted + rules_.quantum - 1) / rules_.quantum * rules_.quantum;
@@ -166,7 +167,7 @@ void PullReceiver::CountSpeculative(Flow& flow) const {
 
 bool PullReceiver::WantsPull(const Flow& flow) const {
   const bool started = flow.state == State::kFirst || flow.state == State::kOpen;
-  return started && Committed(flow) < Wanted(flow) && flow.granted < Target(flow);
+  return started && Committed(flow) < flow.demand_end && flow.granted < Target(flow);
 }
 
 PullReceiver::Place PullReceiver::PlaceOf(const Flow& flow) const {
@@ -193,7 +194,7 @@ void PullReceiver::Settle(uint32_t id, Time now) {
   outstanding_total_ -= flow.outstanding;
   flow.outstanding = Committed(flow) - flow.resolved;
   outstanding_total_ += flow.outstanding;
-  if (Committed(flow) >= Wanted(flow)) flow.to_retransmit = 0;
+  if (Committed(flow) >= flow.demand_end) flow.to_retransmit = 0;
 
   const Place place = PlaceOf(flow);
   if (place != flow.place) {
@@ -223,7 +224,9 @@ void PullReceiver::ReckonFirstWindow(Flow& flow) {
     const auto sent = static_cast<uint64_t>(static_cast<double>(flow.sizes.bdp) * flow.share);
     window = std::min(window, (sent + segment_ - 1) / segment_ * segment_);
   }
-  flow.granted = std::max(flow.granted, std::min(flow.demand_end, flow.first_base + window));
+  // What is sent again was not in it.
+  const uint64_t new_end = flow.demand_end - std::min(flow.demand_end, flow.lost_total - flow.first_lost);
+  flow.granted = std::max(flow.granted, std::min(new_end, flow.first_base + window));
 }
 
 // False: the pull's time was spent on a sender that has nothing more.

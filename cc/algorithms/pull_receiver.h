@@ -20,7 +20,7 @@
 //   order     senders with trimmed packets (retransmit_first), then those that ask, then the others, each for up to
 //             `idle_credit` beyond what it asks for; round robin in each. The pacer spends the time of a pull also on
 //             one of the others that has nothing more, but no grant goes beyond the demand.
-//   trimmed   the cut bytes are wanted again, before the sender has said so
+//   trimmed   counts at once; the sender's count of losses names the same bytes later
 //   silence   credit that is out while nothing comes: the grant is sent again after four round trips, at doubling
 //             intervals, eight times
 //
@@ -71,15 +71,15 @@ class PullReceiver : public ReceiverController {
 
   struct Flow {
     uint64_t granted = 0, tx_total = 0, resolved = 0, demand_end = 0, lost_total = 0;
-    uint64_t stated = 0;            // the largest credit that a grant carried
-    uint64_t before_last_pull = 0;  // `granted` then
-    uint64_t known = 0;             // credit that the sender had when it sent the newest packet
-    uint64_t first_base = 0;        // where its first window began
-    uint64_t trimmed = 0;           // bytes cut that lost_total does not name yet
-    uint64_t to_retransmit = 0;     // bytes trimmed and not pulled since
-    uint64_t outstanding = 0;       // as last added to the total
-    uint64_t call = 0;              // last PollGrants that wrote a grant for it, at out[out_index]
-    double share = 1;               // of its port's rate that the sender can give it
+    uint64_t stated = 0;                      // the largest credit that a grant carried
+    uint64_t before_last_pull = 0;            // `granted` then
+    uint64_t known = 0;                       // credit that the sender had when it sent the newest packet
+    uint64_t first_base = 0, first_lost = 0;  // tx_total and lost_total where its first window began
+    uint64_t trimmed = 0;                     // bytes cut that lost_total does not name yet
+    uint64_t to_retransmit = 0;               // bytes trimmed and not pulled since
+    uint64_t outstanding = 0;                 // as last added to the total
+    uint64_t call = 0;                        // last PollGrants that wrote a grant for it, at out[out_index]
+    double share = 1;                         // of its port's rate that the sender can give it
     PullSizes sizes;
     uint64_t idle_credit = 0, idle_spent = 0;  // idle_spent: on pulls beyond the demand
     Time last_activity;                        // grant or arrival
@@ -93,7 +93,6 @@ class PullReceiver : public ReceiverController {
 
   Flow* Find(uint32_t flow);
   uint64_t WireBytes(uint64_t payload) const { return payload + (payload + segment_ - 1) / segment_ * overhead_; }
-  uint64_t Wanted(const Flow& flow) const { return flow.demand_end + flow.trimmed; }
   // Granted, or sent without credit.
   static uint64_t Committed(const Flow& flow) { return flow.granted > flow.tx_total ? flow.granted : flow.tx_total; }
   uint64_t Target(const Flow& flow) const;

@@ -137,16 +137,18 @@ TEST_F(PullReceiverTest, ByArrivalEachPacketAndEachHeaderEarnsOnePull) {
   EXPECT_EQ(Grants(5).size(), 2u);
 }
 
-TEST_F(PullReceiverTest, TrimmedPacketsAreWantedAgainBeforeTheSenderSaysSo) {
+TEST_F(PullReceiverTest, TrimmedPacketsArePulledOnceTheSenderWantsThem) {
   Make({.drop_first_window = true});
   Demand(0, 2 * kSegment);
   Arrive(0, kSegment);
   ArriveTrimmed(0, 2 * kSegment);
+  EXPECT_TRUE(Grants(5).empty());
+  receiver_->OnArrival(0, {.now = now_, .tx_total = 2 * kSegment, .lost_total = kSegment});
+  Demand(0, 3 * kSegment);
   const std::vector<Grant> grants = Grants(5);
   ASSERT_EQ(grants.size(), 1u);
   EXPECT_EQ(grants[0].credit_end, 3 * kSegment);
   Arrive(0, 3 * kSegment, kSegment);
-  Demand(0, 3 * kSegment);
   EXPECT_TRUE(Grants(30).empty());
   EXPECT_EQ(receiver_->outstanding_credit_bytes(), 0u);
 }
