@@ -6,9 +6,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "cc/algorithms/dcqcn.h"
+#include "cc/algorithms/eqds.h"
 #include "cc/algorithms/fixed_window.h"
+#include "cc/algorithms/ndp.h"
 #include "cc/algorithms/none.h"
 #include "cc/algorithms/nscc.h"
+#include "cc/algorithms/rccc.h"
 #include "cc/algorithms/swift.h"
 #include "cc/algorithms/timely.h"
 #include "cc/algorithms/tita.h"
@@ -21,9 +24,12 @@ const std::vector<AlgorithmInfo>& Algorithms() {
   static const std::vector<AlgorithmInfo> algorithms = [] {
     std::vector<AlgorithmInfo> list;
     list.push_back(DcqcnAlgorithm());
+    list.push_back(EqdsAlgorithm());
     list.push_back(FixedWindowAlgorithm());
+    list.push_back(NdpAlgorithm());
     list.push_back(NoneAlgorithm());
     list.push_back(NsccAlgorithm());
+    list.push_back(RcccAlgorithm());
     list.push_back(SwiftAlgorithm());
     list.push_back(TimelyAlgorithm());
     list.push_back(TitaAlgorithm());

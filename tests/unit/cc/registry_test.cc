@@ -54,7 +54,7 @@ TEST(Registry, UnknownNameListsTheKnown) {
   const auto made = CreateCongestionControl("titanic", {}, 1);
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(Text(made.status()), HasSubstr("'titanic'"));
-  EXPECT_THAT(Text(made.status()), HasSubstr("dcqcn, fixed_window"));
+  EXPECT_THAT(Text(made.status()), HasSubstr("dcqcn, eqds, fixed_window"));
 }
 
 TEST(Registry, BadParametersAreNamed) {
