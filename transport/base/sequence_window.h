@@ -55,7 +55,7 @@ class SequenceWindow {
     mask_ = 0;
     allocated_ = 0;
   }
-  size_t memory_bytes() const { return allocated_ * sizeof(T); }
+  size_t memory_bytes() const { return allocated_ * sizeof(T); }  // NOLINT(bugprone-sizeof-expression): T may point
 
  private:
   uint64_t capacity() const { return allocated_; }
