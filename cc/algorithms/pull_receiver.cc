@@ -296,21 +296,17 @@ Time PullReceiver::PollTimeout() const {
 size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
   if (out.empty()) return 0;
   newest_now_ = std::max(newest_now_, now);
-  ++call_;
-  size_t written = 0;
+  GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];
-    if (flow.call != call_) {
-      flow.call = call_;
-      flow.out_index = static_cast<uint32_t>(written++);
-    }
     const size_t sharing = std::max<size_t>(retransmit_.size() + active_.size(), 1);
-    out[flow.out_index] = {id, flow.granted, Rate::BytesPerSecond(pull_rate() / static_cast<double>(sharing))};
+    const Rate rate = Rate::BytesPerSecond(pull_rate() / static_cast<double>(sharing));
+    writer.Write(flow.written_at, {id, flow.granted, rate});
   };
 
   if (core_) core_->Advance(now);
   while (timers_.front_time() <= now) RunTimer(timers_.front(), now);
-  while (!repeat_.empty() && written < out.size()) {
+  while (!repeat_.empty() && !writer.full()) {
     const uint32_t id = repeat_.front();
     repeat_.PopFront();
     flows_[id].stated = flows_[id].granted;
@@ -323,10 +319,10 @@ size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
       Settle(id, now);
       continue;
     }
-    if (flows_[id].call != call_ && written == out.size()) return written;
+    if (!writer.HasRoomFor(flows_[id].written_at)) return writer.written();
     if (Pull(id, now)) write(id);
   }
-  return written;
+  return writer.written();
 }
 
 }  // namespace paceline

@@ -35,6 +35,7 @@
 
 #include "cc/algorithms/flow_heap.h"
 #include "cc/algorithms/flow_ring.h"
+#include "cc/algorithms/grant_writer.h"
 #include "cc/algorithms/pace_clock.h"
 #include "cc/algorithms/pull_core_loop.h"
 #include "cc/algorithms/pull_rules.h"
@@ -78,12 +79,11 @@ class PullReceiver : public ReceiverController {
     uint64_t trimmed = 0;                     // bytes cut that lost_total does not name yet
     uint64_t to_retransmit = 0;               // bytes trimmed and not pulled since
     uint64_t outstanding = 0;                 // as last added to the total
-    uint64_t call = 0;                        // last PollGrants that wrote a grant for it, at out[out_index]
-    double share = 1;                         // of its port's rate that the sender can give it
+    GrantWriter::Place written_at;
+    double share = 1;  // of its port's rate that the sender can give it
     PullSizes sizes;
     uint64_t idle_credit = 0, idle_spent = 0;  // idle_spent: on pulls beyond the demand
     Time last_activity;                        // grant or arrival
-    uint32_t out_index = 0;
     uint8_t repeats = 0;
     bool in_use = false;
     bool first_window_due = false;  // to be reckoned with at the first pull

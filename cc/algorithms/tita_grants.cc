@@ -17,19 +17,14 @@ Time TitaReceiver::PollTimeout() const {
 size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
   if (out.empty()) return 0;
   newest_now_ = std::max(newest_now_, now);
-  ++call_;
-  size_t written = 0;
+  GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];
-    if (flow.call != call_) {
-      flow.call = call_;
-      flow.out_index = static_cast<uint32_t>(written++);
-    }
-    out[flow.out_index] = {id, flow.granted, Rate::BytesPerSecond(RateOf(flow))};
+    writer.Write(flow.written_at, {id, flow.granted, Rate::BytesPerSecond(RateOf(flow))});
   };
 
   RunTimers(now);
-  while (!reissue_.empty() && written < out.size()) {
+  while (!reissue_.empty() && !writer.full()) {
     const uint32_t id = reissue_.front();
     reissue_.PopFront();
     write(id);
@@ -41,14 +36,14 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
     const uint32_t id = NextFlow(now);
     const uint64_t quantum = Quantum(flows_[id]);
     if (!FitsBudget(quantum) && now < last_grant_ + sizes_.park) break;
-    if (flows_[id].call != call_ && written == out.size()) return written;
+    if (!writer.HasRoomFor(flows_[id].written_at)) return writer.written();
     if (flows_[id].place == Place::kCore) port_core_.TakeSlot(now, sizes_.WireBytes(quantum));
     Give(id, quantum, now);
     write(id);
     ServeGroups(now);
   }
   ready_ = ready_ && Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
-  return written;
+  return writer.written();
 }
 
 void TitaReceiver::RunTimers(Time now) {

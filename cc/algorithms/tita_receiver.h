@@ -42,6 +42,7 @@
 #include "cc/algorithms/core_limit.h"
 #include "cc/algorithms/flow_heap.h"
 #include "cc/algorithms/flow_ring.h"
+#include "cc/algorithms/grant_writer.h"
 #include "cc/algorithms/pace_clock.h"
 #include "cc/algorithms/tita.h"
 #include "cc/algorithms/tita_budget.h"
@@ -92,15 +93,14 @@ class TitaReceiver : public ReceiverController {
     uint64_t trimmed = 0;                  // arrived as trimmed, not yet reported in lost_total
     uint64_t outstanding = 0, charge = 0;  // as last added to the totals
     uint64_t bucket = 0;
-    uint64_t check_granted = 0, check_resolved = 0;    // at the beginning of the check interval
-    uint64_t call = 0;                                 // last PollGrants that wrote a grant for it, at out[out_index]
+    uint64_t check_granted = 0, check_resolved = 0;  // at the beginning of the check interval
+    GrantWriter::Place written_at;
     double cap = 0;                                    // wire bytes per second
     uint32_t delay_least = 0, delay_least_before = 0;  // ns, of this and the last epoch
     Time next_time;                                    // own pacing
     Time check_at;
     Time last_activity;  // grant or arrival
     uint32_t group = kNoGroup;
-    uint32_t out_index = 0;
     uint32_t wanting_index = 0;
     uint32_t delay_epoch = 0;  // 0: none seen
     uint8_t reissues = 0;
