@@ -123,7 +123,9 @@ class SenderController {
 
 struct ArrivalSample {
   Time now;
-  uint64_t bytes = 0;  // payload that arrived, duplicates included; of trimmed packets what was cut
+  // Payload that arrived, duplicates included. The core counts nothing for trimmed packets; a caller that counts what was
+  // cut has it named again by lost_total.
+  uint64_t bytes = 0;
   uint32_t packets = 0;
   uint32_t marked_packets = 0;
   uint32_t trimmed_packets = 0;
