@@ -43,6 +43,7 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
       sizes_(TitaSizesFor(parameters, port)),
       core_parameters_(CoreParameters(parameters, sizes_)),
       core_delay_(sizes_.rtt.Scaled(parameters.core_delay_rtts) + std::max(port.delay_error, Duration())),
+      queue_delay_(sizes_.rtt / 10 + std::max(port.delay_error, Duration())),
       local_group_(port.local_group),
       shared_(shared),
       control_bytes_seen_(shared.control_bytes_in),
@@ -280,7 +281,7 @@ void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
   Flow& flow = flows_[id];
   const int64_t queueing_nanos = QueueingNanos(flow, sample);
   const uint32_t marks = CountMarks(sample, queueing_nanos);
-  const uint32_t queued = queueing_nanos > sizes_.rtt.nanos() / 10 ? sample.packets : 0;
+  const uint32_t queued = queueing_nanos > queue_delay_.nanos() ? sample.packets : 0;
   // One flow alone in trouble gets a limit of its own; what is common to many is the port's.
   if (marks > 0 && flow.group == kNoGroup && !flow.group_known && !port_core_.limited()) {
     flow.group = NewGroup();

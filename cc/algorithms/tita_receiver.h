@@ -156,7 +156,8 @@ class TitaReceiver : public ReceiverController {
   const TitaParameters parameters_;
   const TitaSizes sizes_;
   CoreLimitParameters core_parameters_;
-  const Duration core_delay_;  // over the least seen: counts as a mark
+  const Duration core_delay_;   // over the least seen: counts as a mark
+  const Duration queue_delay_;  // over the least seen: the packet has waited
   const uint64_t local_group_;
   TitaPort& shared_;
 

@@ -357,6 +357,22 @@ TEST_F(TitaReceiverTest, AKnownCoreRateSpacesTheGrantsOfOtherGroups) {
   EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1] - before) * 4160 / 4096, 0.25 * 12.5e6, 0.05e6);
 }
 
+TEST_F(TitaReceiverTest, WhatTheHostsThemselvesAddDoesNotKeepAStatedCoreRateDown) {
+  PortInfo port = TestPort();
+  port.local_group = 1;
+  port.core_rate = Rate::Gbps(25);
+  port.delay_error = Duration::Micros(1000);
+  queueing_nanos_ = 900'000;  // processes that waited for a processor, not packets in a queue
+  Make({}, port);
+  Add(0, 2);
+  Demand(0, 1 << 30);
+  for (int i = 0; i < 1000; ++i) {
+    Run(Duration::Micros(1));
+    ArriveAll();
+  }
+  EXPECT_GT(static_cast<double>(credit_[0]) * 4160 / 4096, 0.3 * 12.5e6);
+}
+
 TEST_F(TitaReceiverTest, MarksSlowTheGroupAndAreRemembered) {
   Add(0, 7);
   Demand(0, 1 << 30);
