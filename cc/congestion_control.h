@@ -123,8 +123,8 @@ class SenderController {
 
 struct ArrivalSample {
   Time now;
-  // Payload that arrived, duplicates included. The core counts nothing for trimmed packets; a caller that counts what was
-  // cut has it named again by lost_total.
+  // Payload that arrived, duplicates included. The core counts nothing for trimmed packets; a caller that counts what
+  // was cut has it named again by lost_total.
   uint64_t bytes = 0;
   uint32_t packets = 0;
   uint32_t marked_packets = 0;
