@@ -4,6 +4,7 @@
 
 #include "cc/algorithms/bdp.h"
 #include "cc/algorithms/parameters.h"
+#include "cc/algorithms/sender_only.h"
 
 namespace paceline {
 namespace {
@@ -17,7 +18,7 @@ struct DcqcnParameters {
 
 class DcqcnSender : public SenderController {
  public:
-  DcqcnSender(const DcqcnParameters& parameters, const PortInfo& port)
+  DcqcnSender(const DcqcnParameters& parameters, const FlowInfo&, const PortInfo& port)
       : parameters_(parameters),
         link_rate_(LinkRate(port)),
         min_rate_(link_rate_ * parameters.min_rate),
@@ -126,16 +127,7 @@ class DcqcnSender : public SenderController {
   Time next_alpha_ = Time::Never(), next_increase_ = Time::Never();
 };
 
-class Dcqcn : public CongestionControl {
- public:
-  explicit Dcqcn(const DcqcnParameters& parameters) : parameters_(parameters) {}
-  std::unique_ptr<SenderController> NewSender(const FlowInfo&, const PortInfo& port, Time) override {
-    return std::make_unique<DcqcnSender>(parameters_, port);
-  }
-
- private:
-  const DcqcnParameters parameters_;
-};
+using Dcqcn = SenderOnly<DcqcnSender, DcqcnParameters>;
 
 std::unique_ptr<CongestionControl> CreateDcqcn(const ParameterMap& map, uint64_t) {
   DcqcnParameters p;

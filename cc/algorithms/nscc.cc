@@ -4,6 +4,7 @@
 
 #include "cc/algorithms/bdp.h"
 #include "cc/algorithms/parameters.h"
+#include "cc/algorithms/sender_only.h"
 
 namespace paceline {
 namespace {
@@ -180,16 +181,7 @@ class NsccSender : public SenderController {
   Time period_end_, last_decrease_, last_round_;
 };
 
-class Nscc : public CongestionControl {
- public:
-  explicit Nscc(const NsccParameters& parameters) : parameters_(parameters) {}
-  std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time) override {
-    return std::make_unique<NsccSender>(parameters_, flow, port);
-  }
-
- private:
-  const NsccParameters parameters_;
-};
+using Nscc = SenderOnly<NsccSender, NsccParameters>;
 
 std::unique_ptr<CongestionControl> CreateNscc(const ParameterMap& map, uint64_t) {
   NsccParameters p;

@@ -5,6 +5,7 @@
 
 #include "cc/algorithms/bdp.h"
 #include "cc/algorithms/parameters.h"
+#include "cc/algorithms/sender_only.h"
 
 namespace paceline {
 namespace {
@@ -98,16 +99,7 @@ class SwiftSender : public SenderController {
   Allowance allowance_;
 };
 
-class Swift : public CongestionControl {
- public:
-  explicit Swift(const SwiftParameters& parameters) : parameters_(parameters) {}
-  std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time) override {
-    return std::make_unique<SwiftSender>(parameters_, flow, port);
-  }
-
- private:
-  const SwiftParameters parameters_;
-};
+using Swift = SenderOnly<SwiftSender, SwiftParameters>;
 
 }  // namespace
 

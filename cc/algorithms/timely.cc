@@ -4,6 +4,7 @@
 
 #include "cc/algorithms/bdp.h"
 #include "cc/algorithms/parameters.h"
+#include "cc/algorithms/sender_only.h"
 
 namespace paceline {
 namespace {
@@ -86,16 +87,7 @@ class TimelySender : public SenderController {
   int not_rising_ = 0;
 };
 
-class Timely : public CongestionControl {
- public:
-  explicit Timely(const TimelyParameters& parameters) : parameters_(parameters) {}
-  std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time) override {
-    return std::make_unique<TimelySender>(parameters_, flow, port);
-  }
-
- private:
-  const TimelyParameters parameters_;
-};
+using Timely = SenderOnly<TimelySender, TimelyParameters>;
 
 std::unique_ptr<CongestionControl> CreateTimely(const ParameterMap& map, uint64_t) {
   TimelyParameters p;
