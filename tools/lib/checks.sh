@@ -2,6 +2,26 @@
 
 passed=0 failed=0 skipped=0
 configure_options=()
+failures=$(mktemp)  # what failed, and what it printed; shown again at the end
+trap 'rm -f "$failures"' EXIT
+
+# quietly LOG COMMAND ...: on a terminal as it is, elsewhere only into the file LOG, of which a failure shows the end.
+quietly() {
+  local log=$1
+  shift
+  if [[ -t 1 ]]; then "$@"; return; fi
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 && return
+  tail -n 80 "$log"
+  return 1
+}
+
+# fail STEP: counts a step that failed as a whole.
+fail() {
+  failed=$((failed + 1))
+  echo "$1" >>"$failures"
+  echo "== $1"
+}
 
 # check NAME COMMAND ...: one step that passes or fails as a whole.
 check() {
@@ -13,13 +33,13 @@ check() {
     passed=$((passed + 1))
     echo "== $name: passed ($((SECONDS - start)) s)"
   else
-    failed=$((failed + 1))
-    echo "== $name: FAILED ($((SECONDS - start)) s)"
+    fail "$name: FAILED ($((SECONDS - start)) s)"
   fi
 }
 
 build_preset() {
-  cmake --preset "$1" -DPACELINE_BUILD_TESTS=ON "${configure_options[@]}" && cmake --build --preset "$1"
+  cmake --preset "$1" -DPACELINE_BUILD_TESTS=ON "${configure_options[@]}" &&
+    quietly "build/$1/build.log" cmake --build --preset "$1"
 }
 
 # build_and_test PRESET [ctest arguments ...]: adds ctest's numbers to the sum; a build that fails counts as one failure.
@@ -28,8 +48,7 @@ build_and_test() {
   shift
   echo "== $preset"
   if ! build_preset "$preset"; then
-    failed=$((failed + 1))
-    echo "== $preset: FAILED to build"
+    fail "$preset: FAILED to build"
     return
   fi
   echo "== $preset: built in $((SECONDS - start)) s"
@@ -40,21 +59,22 @@ build_and_test() {
   fi
   local junit=$PWD/build/$preset/junit.xml status=0
   rm -f "$junit"
-  "${fixed_addresses[@]}" ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$junit" "$@" || status=$?
-  add_results "$junit" "$status"
+  quietly "build/$preset/ctest.log" "${fixed_addresses[@]}" \
+    ctest --preset "$preset" --parallel "$(nproc)" --output-junit "$junit" "$@" || status=$?
+  add_results "$preset" "$junit" "$status"
   echo "== $preset: done in $((SECONDS - start)) s"
 }
 
-# add_results JUNIT_FILE CTEST_STATUS: counts tests, and prints why each skipped one was skipped.
+# add_results PRESET JUNIT_FILE CTEST_STATUS: counts tests, and prints why each skipped one was skipped.
 add_results() {
   local new_passed=0 new_failed=0 new_skipped=0 report
-  if [[ -e $1 ]]; then
-    report=$(awk -f tools/lib/junit.awk "$1")
+  if [[ -e $2 ]]; then
+    report=$(awk -v preset="$1" -v failures="$failures" -f tools/lib/junit.awk "$2")
     read -r new_passed new_failed new_skipped <<<"${report##*$'\n'}"
     [[ $report != *$'\n'* ]] || echo "${report%$'\n'*}"
   fi
   # ctest failed and no test did: it found nothing to run, or broke off.
-  if (($2 != 0 && new_failed == 0)); then new_failed=1; fi
+  if (($3 != 0 && new_failed == 0)); then fail "$1: ctest FAILED, and no test did"; fi
   passed=$((passed + new_passed)) failed=$((failed + new_failed)) skipped=$((skipped + new_skipped))
 }
 
@@ -71,11 +91,15 @@ check_format() {
 check_tidy() {
   cmake --preset clang -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
   grep -o '"file": "[^"]*"' build/clang/compile_commands.json | cut -d'"' -f4 | grep -v /build/ | grep -E "$1" | sort -u |
-    xargs -P "$(nproc)" -n 4 clang-tidy -p build/clang --quiet --warnings-as-errors='*'
+    quietly build/clang/tidy.log xargs -P "$(nproc)" -n 4 clang-tidy -p build/clang --quiet --warnings-as-errors='*'
 }
 
-# finish: the closing line, and the exit status.
+# finish: what failed, the closing line, and the exit status.
 finish() {
+  if ((failed > 0)); then
+    echo "== what failed"
+    cat "$failures"
+  fi
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0)) || exit 1
   exit 0
