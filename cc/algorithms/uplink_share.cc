@@ -40,7 +40,7 @@ void UplinkShare::SetBacklogged(uint32_t id, bool backlogged) {
     active_.pop_back();
   }
   stale_ = true;
-  Step();
+  ++steps_;
 }
 
 void UplinkShare::SetGrantedRate(uint32_t id, double rate) {
@@ -49,21 +49,19 @@ void UplinkShare::SetGrantedRate(uint32_t id, double rate) {
     entry.rate = rate;
     stale_ = stale_ || entry.backlogged;
   }
-  Step();
+  ++steps_;
 }
 
-double UplinkShare::Cap(uint32_t id) const {
+double UplinkShare::Cap(uint32_t id) {
   const Entry& entry = entries_[id];
   const size_t flows = active_.size() + (entry.backlogged ? 0 : 1);
+  if (flows == 1) return capacity_;
+  if (stale_ && steps_ * 8 > active_.size()) Recompute();
   const double equal = capacity_ / static_cast<double>(flows);
   // What is left over, and what this flow has, is its own; when nothing is, the level divides.
   const bool slack = level_ == std::numeric_limits<double>::infinity();
   const double share = slack ? std::min(entry.rate, capacity_) + left_over_ : level_;
   return std::clamp(share, equal, capacity_);
-}
-
-void UplinkShare::Step() {
-  if (stale_ && ++steps_ * 8 > active_.size()) Recompute();
 }
 
 void UplinkShare::Recompute() {

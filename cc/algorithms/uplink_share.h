@@ -2,8 +2,9 @@
 // cap(). A flow that its receiver grants less than an equal share leaves the rest to its siblings (the idea of PERC:
 // Jose et al., "High Speed Networks Need Proactive Congestion Control", HotNets 2015).
 //
-// Work is bounded: after a change the shares are computed anew within a number of calls in proportion to the flows that
-// have a backlog, so a call costs O(log n) on average, and with fewer than eight flows the shares are always exact.
+// Work is bounded: shares are computed when one is asked for, and anew only after a number of changes in proportion to
+// the flows that have a backlog, so a call costs O(log n) on average, and with fewer than eight flows the shares are
+// always exact.
 //
 // Rates in wire bytes per second. Owned by the Tita object, one per local port; senders hold it by reference.
 // Thread rule: as in cc/congestion_control.h.
@@ -26,7 +27,7 @@ class UplinkShare {
   void SetGrantedRate(uint32_t id, double rate);
 
   // The share of flow `id` if it took all that it can get. Never below an equal share.
-  double Cap(uint32_t id) const;
+  double Cap(uint32_t id);
 
   size_t backlogged_flows() const { return active_.size(); }
 
@@ -37,7 +38,6 @@ class UplinkShare {
     bool backlogged = false;
   };
 
-  void Step();
   void Recompute();
 
   const double capacity_;
@@ -48,7 +48,7 @@ class UplinkShare {
   double level_ = 0;  // infinity: granted rates leave some capacity over
   double left_over_ = 0;
   bool stale_ = false;
-  size_t steps_ = 0;  // calls since it went stale
+  size_t steps_ = 0;  // changes since the shares were computed
 };
 
 }  // namespace paceline
