@@ -23,6 +23,7 @@ TitaSender::TitaSender(const TitaParameters& parameters, const FlowInfo& flow, c
       small_(parameters.unscheduled > 0 ? BdpScaled(port, BaseRtt(port, flow), parameters.unscheduled) : 0),
       rtt_(BaseRtt(port, flow)),
       train_(BaseRtt(port).Scaled(parameters.budget_floor)),
+      rate_of_credit_(static_cast<double>(segment_wire_) / static_cast<double>(segment_) / rtt_.seconds()),
       control_bytes_(port.control_packet_bytes),
       shared_(shared),
       uplink_id_(shared.uplink.Add()) {
@@ -155,8 +156,7 @@ void TitaSender::HandleTimeout(Time now) {
 void TitaSender::Publish() {
   allowance_.credit_end = holding_ ? tx_total_ : Limit();
   const uint64_t unused = credit_end_ - std::min(credit_end_, tx_total_);
-  const double in_one_rtt = static_cast<double>(unused) *
-                            (static_cast<double>(segment_wire_) / static_cast<double>(segment_)) / rtt_.seconds();
+  const double in_one_rtt = static_cast<double>(unused) * rate_of_credit_;
   const double pace = rate_ > 0 ? std::max(rate_ * parameters_.pace_gain, in_one_rtt) : link_rate_;
   allowance_.pacing_rate = Rate::BytesPerSecond(std::min(pace, link_rate_));
 }

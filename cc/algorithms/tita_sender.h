@@ -52,8 +52,9 @@ class TitaSender : public SenderController {
   const TitaParameters parameters_;
   const double link_rate_;  // wire bytes per second
   const uint64_t segment_, segment_wire_;
-  const uint64_t small_;        // bytes that may go unscheduled in a round trip
-  const Duration rtt_, train_;  // train_: the receiver's budget at line rate
+  const uint64_t small_;         // bytes that may go unscheduled in a round trip
+  const Duration rtt_, train_;   // train_: the receiver's budget at line rate
+  const double rate_of_credit_;  // wire bytes per second for each byte of credit, if spent in one round trip
   const uint32_t control_bytes_;
   TitaPort& shared_;
   const uint32_t uplink_id_;

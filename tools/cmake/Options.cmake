@@ -38,6 +38,8 @@ endforeach()
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
 # One result on every machine: no fused multiply-add where the source has a product and a sum.
 add_compile_options(-ffp-contract=off)
+# Code goes into a shared library too; the compiler may inline within a file all the same.
+add_compile_options(-fno-semantic-interposition)
 if(PACELINE_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -66,9 +66,6 @@ class Connection final : private wire::FrameHandler {
     released_ = false;
   }
 
-  // Nothing is under way: the user and the peer have not used it of late, or no operation waits for the peer.
-  bool quiet() const { return released_ || !expects_peer(); }
-
   // ---- packets
   void HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now);
   // Frames behind the common header; false: malformed.
@@ -94,6 +91,7 @@ class Connection final : private wire::FrameHandler {
   ListLink ready_link;    // may have data to send
   ListLink control_link;  // has control packets to send
   ListLink touched_link;  // heard of something in this burst
+  ListLink retime_link;   // its timer may be wrong
 
  private:
   void OnAck(const wire::AckFrame& frame) override;

@@ -145,7 +145,7 @@ class Endpoint::Impl {
   size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now);
 
   // ---- time
-  Time PollTimeout() const;
+  Time PollTimeout();
 
   void HandleTimeout(Time now);
 
@@ -153,9 +153,8 @@ class Endpoint::Impl {
 
   // Puts a connection into the lists that fit its state, after anything happened to it.
   void After(Connection* connection, Time now);
-  // The same after an operation was posted. Sending it, or the news that it waits for, sets the timers anew; only where
-  // nothing was under way (`was_quiet`) posting does.
-  void AfterPost(Connection* connection, bool was_quiet, Time now);
+  // Sets the timers of connections that anything happened to: once per pass, however much happened.
+  void SetTimers();
   // Into the lists of those that have data or control packets to send.
   void Enlist(Connection* connection, Time now);
 
@@ -214,6 +213,7 @@ class Endpoint::Impl {
   IntrusiveList<Connection, &Connection::ready_link> ready_;
   IntrusiveList<Connection, &Connection::control_link> control_;
   IntrusiveList<Connection, &Connection::touched_link> touched_;
+  IntrusiveList<Connection, &Connection::retime_link> retime_;
   std::vector<Riders> riders_;  // of the segments taken and not finished
 };
 

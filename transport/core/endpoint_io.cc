@@ -224,7 +224,8 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
   return 1;
 }
 
-Time Endpoint::Impl::PollTimeout() const {
+Time Endpoint::Impl::PollTimeout() {
+  SetTimers();
   Time next = timers_.next();
   for (const Port& port : context_.ports) {
     if (port.receiver != nullptr) next = std::min(next, port.receiver->PollTimeout());
@@ -232,7 +233,14 @@ Time Endpoint::Impl::PollTimeout() const {
   return next;
 }
 
+void Endpoint::Impl::SetTimers() {
+  while (Connection* connection = retime_.PopFront()) {
+    timers_.Schedule(connection->id() & kSlotMask, connection->PollTimeout());
+  }
+}
+
 void Endpoint::Impl::HandleTimeout(Time now) {
+  SetTimers();
   uint32_t slot;
   while (timers_.PopDue(now, &slot)) {
     Connection* connection = slots_[slot].connection.get();
@@ -277,15 +285,13 @@ void Endpoint::Impl::After(Connection* connection, Time now) {
     return;
   }
   Enlist(connection, now);
-  // A request that is due waits for a port to take it, not for time: then only the end of patience is a deadline.
-  Time deadline = connection->PollTimeout();
-  if (connection->state() == Connection::State::kConnecting && deadline <= now) deadline = connection->give_up_at();
-  timers_.Schedule(connection->id() & kSlotMask, deadline);
-}
-
-void Endpoint::Impl::AfterPost(Connection* connection, bool was_quiet, Time now) {
-  if (was_quiet) return After(connection, now);
-  Enlist(connection, now);
+  if (connection->state() == Connection::State::kConnecting) {
+    // A request that is due waits for a port to take it, not for time: then only the end of patience is a deadline.
+    const Time deadline = connection->PollTimeout();
+    timers_.Schedule(connection->id() & kSlotMask, deadline > now ? deadline : connection->give_up_at());
+  } else if (!connection->retime_link.linked()) {
+    retime_.PushBack(connection);
+  }
 }
 
 void Endpoint::Impl::Enlist(Connection* connection, Time now) {

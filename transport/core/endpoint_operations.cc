@@ -32,10 +32,9 @@ PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* o
   }
   message->operation_id = context_.next_operation++;
   if (operation != nullptr) *operation = message->operation_id;
-  const bool was_quiet = connection->quiet();
   connection->NoteUse(now);
   connection->sender().Post(message, now);
-  AfterPost(connection, was_quiet, now);
+  After(connection, now);
   return PostResult::kOk;
 }
 
@@ -81,10 +80,9 @@ PostResult Endpoint::Impl::PostReceive(ConnectionId id, const ReceiveRequest& re
   }
   const OperationId receive = context_.next_operation++;
   if (operation != nullptr) *operation = receive;
-  const bool was_quiet = connection->quiet();
   connection->NoteUse(now);
   connection->receiver().PostReceive(request, receive, now);
-  AfterPost(connection, was_quiet, now);
+  After(connection, now);
   return PostResult::kOk;
 }
 

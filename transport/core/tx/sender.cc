@@ -273,7 +273,7 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   next_send_ = Time::Never();
   size_t filled = 0;
   if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
-  filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
+  if (!announce_.empty()) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, burst, at + filled, room - filled, now);
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
   if (!announce_.empty() || probe_due_ != 0) may_have_more_ = true;

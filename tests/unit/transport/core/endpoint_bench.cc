@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "cc/registry.h"
 #include "tests/support/test_congestion_control.h"
 #include "transport/core/endpoint.h"
 
@@ -33,7 +34,8 @@ LaneCapabilities Capabilities() {
 // Two endpoints and the bytes between them: what one wants to send the other handles at once.
 class Pair {
  public:
-  Pair() : a_(New(1)), b_(New(2)) {}
+  // `algorithm`: as in the registry; without one, a fixed window of the tests.
+  explicit Pair(const char* algorithm = nullptr) : algorithm_(algorithm), a_(New(1)), b_(New(2)) {}
 
   std::pair<ConnectionId, ConnectionId> Connect() {
     const ConnectionId a = a_->ReserveConnection();
@@ -60,9 +62,9 @@ class Pair {
     EndpointOptions options;
     options.seed = seed;
     const PortDescription port{Capabilities(), LaneAddress{}};
-    return std::make_unique<Endpoint>(options,
-                                      support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024),
-                                      &environment_, std::span(&port, 1));
+    auto control = algorithm_ == nullptr ? support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024)
+                                         : CreateCongestionControl(algorithm_, {}, seed).value();
+    return std::make_unique<Endpoint>(options, std::move(control), &environment_, std::span(&port, 1));
   }
   size_t Move(Endpoint& from, Endpoint& to) {
     if (from.PollTimeout() <= now_) from.HandleTimeout(now_);
@@ -87,6 +89,7 @@ class Pair {
     return count;
   }
 
+  const char* algorithm_;
   NoLanes environment_;
   LaneAddress address_;
   Time now_ = Time::FromNanos(1'000'000);
@@ -159,6 +162,34 @@ void Transfer(benchmark::State& state, bool phantom, size_t idle) {
 BENCHMARK_CAPTURE(Transfer, real_payload, false, 0);
 BENCHMARK_CAPTURE(Transfer, phantom_payload, true, 0);
 BENCHMARK_CAPTURE(Transfer, phantom_payload_beside_10000_idle, true, 10'000);
+
+// A message of 64 bytes to the other side and one back: both endpoints' work, each answer posted as soon as the message
+// is there.
+void RoundTrip(benchmark::State& state, const char* algorithm) {
+  auto pair = std::make_unique<Pair>(algorithm);
+  const auto [a, b] = pair->Connect();
+  std::array<uint8_t, 64> out{}, in_a{}, in_b{};
+  std::array<Completion, 16> completions;
+  const auto turn = [&](Endpoint& from, ConnectionId sending, Endpoint& to, uint8_t* into, ConnectionId receiving) {
+    to.PostReceive(receiving, {.buffer = {into, 64}}, pair->now());
+    from.PostSend(sending, {.buffer = {out.data(), out.size()}}, pair->now());
+    for (bool arrived = false; !arrived;) {
+      pair->Step();
+      const size_t count = to.PollCompletions(completions);
+      for (size_t i = 0; i < count; ++i) arrived |= completions[i].operation == Operation::kReceive;
+    }
+  };
+  for (auto _ : state) {
+    turn(pair->a(), a, pair->b(), in_b.data(), b);
+    turn(pair->b(), b, pair->a(), in_a.data(), a);
+  }
+  const auto messages = static_cast<double>(2 * state.iterations());
+  state.counters["packets_per_message"] =
+      static_cast<double>(pair->a().counters().tx_packets + pair->b().counters().tx_packets) / messages;
+}
+BENCHMARK_CAPTURE(RoundTrip, window, nullptr);
+BENCHMARK_CAPTURE(RoundTrip, none, "none");
+BENCHMARK_CAPTURE(RoundTrip, tita, "tita");
 
 void BM_Memcpy(benchmark::State& state) {
   std::vector<uint8_t> out(4 << 20, 1), in(4 << 20);
