@@ -44,7 +44,8 @@ void ProgressThread::Run() {
     }
     // A mutex is not fair: without this the thread would take it again before a waiting caller gets to run.
     while (waiting_.load(std::memory_order_relaxed) > 0) sched_yield();
-    if (!busy) progress_->Idle(deadline);
+    // The pass may have taken in the wake that came with the order to stop.
+    if (!busy && !stop_.load(std::memory_order_acquire)) progress_->Idle(deadline);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <thread>
 
 #include "tests/unit/transport/engine/memory_lane.h"
@@ -132,6 +134,21 @@ TEST(ProgressThread, WorksForTheCallerAndLetsHimIn) {
     EXPECT_EQ(listeners, 1000u);
     while (passes.load() == 0) std::this_thread::yield();
   }
+}
+
+TEST(ProgressThread, StopsAlsoWhenAPassTakesInTheWakeThatCameWithIt) {
+  Side a = MakeSide(0);
+  auto thread = std::make_unique<ProgressThread>(a.progress.get(), [] { return Time::Never(); });
+  const auto a_while = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+  a_while();  // it has nothing to do, and sleeps
+  std::thread stopper;
+  thread->Locked(false, [&] {
+    a.progress->Wake();  // a pass begins, and waits for the lock
+    a_while();
+    stopper = std::thread([&] { thread.reset(); });
+    a_while();
+  });
+  stopper.join();
 }
 
 TEST(LocalRanks, ComeFromTheEnvironment) {
