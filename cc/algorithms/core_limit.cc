@@ -10,6 +10,13 @@ constexpr int64_t kStaleWindows = 4;   // after a pause of so many windows the o
 constexpr double kInUse = 0.8;         // a limit is raised only while this much of it is delivered
 constexpr double kQueued = 0.25;       // and while fewer of the packets than this have waited
 constexpr uint32_t kMostDoublings = 3;
+constexpr double kSearchWindows = 5;   // windows in which a search multiplies the limit by e
+constexpr double kSearchInUse = 0.6;   // it goes on while this much of the growing limit is delivered
+constexpr double kSearchEnd = 0.25;    // and ends when this share of packets waits
+constexpr double kSearchPackets = 16;  // (a moving average over so many)
+constexpr double kSearchBack = 0.92;   // of what it had reached
+constexpr double kQuiet = 0.05;        // nobody waits, within the noise
+constexpr uint32_t kQuietWindows = 2;
 
 }  // namespace
 
@@ -24,6 +31,9 @@ void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint6
     wire_bytes_ = 0;
     return;
   }
+  if (searching_ && packets > 0) {
+    Search(parameters, now, static_cast<double>(std::min(std::max(marked_packets, queued_packets), packets)) / packets);
+  }
   packets_ += std::min<uint32_t>(packets, 1u << 20);
   marked_packets_ += std::min({marked_packets, packets, 1u << 20});
   queued_packets_ += std::min({queued_packets, packets, 1u << 20});
@@ -35,6 +45,29 @@ void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint6
   wire_bytes_ = 0;
 }
 
+void CoreLimit::Search(const CoreLimitParameters& parameters, Time now, double waited) {
+  // What it starts from is tried for a window first.
+  if (search_from_.is_never()) search_from_ = now + parameters.window;
+  const Duration since = std::clamp(now - last_arrival_, Duration(), parameters.window);
+  last_arrival_ = now;
+  waiting_ += (waited - waiting_) / kSearchPackets;
+  if (waiting_ > kSearchEnd) {
+    if (now > search_from_) capacity_ = std::max(capacity_ * kSearchBack, stated_);
+    EndSearch();
+  } else if (now > search_from_ && in_use_) {
+    capacity_ = std::min(capacity_ * (1 + since.seconds() / (parameters.window.seconds() * kSearchWindows)),
+                         parameters.line_rate);
+  }
+  limit_ = capacity_;
+}
+
+void CoreLimit::EndSearch() {
+  searching_ = false;
+  search_from_ = Time::Never();
+  waiting_ = 0;
+  quiet_windows_ = 0;
+}
+
 void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds) {
   const double marked = static_cast<double>(marked_packets_) / packets_;
   const double delivered = static_cast<double>(wire_bytes_) / seconds;
@@ -44,16 +77,26 @@ void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds)
     capacity_ = delivered;
   } else if (marked_packets_ > 0) {
     capacity_ += parameters.gain * (delivered - capacity_);
-  } else if (delivered >= kInUse * limit_ && queued_packets_ < kQueued * packets_) {
+  } else if (!searching_ && delivered >= kInUse * limit_ && queued_packets_ < kQueued * packets_) {
     capacity_ +=
         parameters.step * parameters.line_rate * static_cast<double>(1u << std::min(clean_windows_, kMostDoublings));
     ++clean_windows_;
   }
-  if (marked_packets_ > 0) clean_windows_ = 0;
+  if (marked_packets_ > 0) {
+    clean_windows_ = 0;
+    EndSearch();
+  }
+  in_use_ = delivered >= kSearchInUse * limit_;
+  const bool quiet = marked_packets_ == 0 && queued_packets_ < kQuiet * packets_ && delivered >= kInUse * limit_;
+  quiet_windows_ = quiet ? quiet_windows_ + 1 : 0;
+  if (quiet_windows_ >= kQuietWindows) searching_ = true;
   capacity_ = std::max({capacity_, stated_, least});
-  if (capacity_ >= parameters.line_rate) capacity_ = std::numeric_limits<double>::infinity();  // free again
-  limit_ = std::max(std::min(capacity_, parameters.line_rate) * (1 - parameters.drain * marked), least);
-  if (capacity_ == std::numeric_limits<double>::infinity()) limit_ = capacity_;
+  if (capacity_ >= parameters.line_rate) {  // free again
+    capacity_ = limit_ = std::numeric_limits<double>::infinity();
+    EndSearch();
+    return;
+  }
+  limit_ = std::max(capacity_ * (1 - parameters.drain * marked), least);
 }
 
 void CoreLimit::TakeSlot(Time now, uint64_t wire_bytes) {

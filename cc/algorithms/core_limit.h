@@ -13,6 +13,11 @@
 //                          step, twice as much after each further such window, up to 8 * step
 //   the port's own downlink was full             nothing: the marks may be its own
 //
+// A stated limit, and one under which nobody waited for two windows in a row, is a guess on the low side. There the
+// search is faster and has no steps: capacity grows with time, by e in `kSearchWindows` windows, until of the last
+// packets too many waited or were marked; then it goes back by what it grew while the news was on its way. Ports that
+// began together see the same queue and so end together, with equal shares.
+//
 // So the queue is drained in proportion to the marks, the rate returns to what was measured as soon as they cease, and
 // only then looks for more, and stops at the first sign of a queue.
 //
@@ -45,7 +50,10 @@ class CoreLimit {
   // `stated`: what the core gives this port when all ports take theirs, where the operator knows it. The limit starts
   // there, and grows where others leave room; it does not sink below. 0: nothing is known, and there is no limit yet.
   explicit CoreLimit(double stated = 0)
-      : stated_(stated), limit_(stated > 0 ? stated : std::numeric_limits<double>::infinity()), capacity_(limit_) {}
+      : stated_(stated),
+        limit_(stated > 0 ? stated : std::numeric_limits<double>::infinity()),
+        capacity_(limit_),
+        searching_(stated > 0) {}
 
   // `queued_packets`: those that waited noticeably on their way.
   void OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
@@ -61,11 +69,19 @@ class CoreLimit {
   void TakeSlot(Time now, uint64_t wire_bytes);
 
  private:
+  void Search(const CoreLimitParameters& parameters, Time now, double waited);
+  void EndSearch();
   void EndWindow(const CoreLimitParameters& parameters, double seconds);
 
   double stated_, limit_;
   double capacity_ = 0;  // as measured, while limited
   uint32_t clean_windows_ = 0;
+  bool searching_;
+  bool in_use_ = true;
+  uint32_t quiet_windows_ = 0;  // in a row
+  double waiting_ = 0;          // share of the last packets that waited or were marked
+  Time search_from_ = Time::Never();
+  Time last_arrival_;
   uint32_t packets_ = 0, marked_packets_ = 0, queued_packets_ = 0;
   uint64_t wire_bytes_ = 0;
   bool open_ = false;

@@ -74,10 +74,34 @@ TEST_F(CoreLimitTest, AStatedRateIsWhereItStartsAndWhatItReturnsTo) {
 TEST_F(CoreLimitTest, AStatedRateIsExceededWhereNobodyWaits) {
   const double stated = 0.25 * parameters_.line_rate;
   limit_ = CoreLimit(stated);
+  Deliver(0.25, 1, 0);  // first it is tried
+  EXPECT_DOUBLE_EQ(limit_.limit(), stated);
   Deliver(0.25, 2, 0);
-  EXPECT_NEAR(limit_.limit(), stated + parameters_.step * parameters_.line_rate, 0.001 * stated);
+  EXPECT_GT(limit_.limit(), 1.1 * stated);
+  EXPECT_LT(limit_.limit(), 1.6 * stated);
   for (int i = 0; i < 20 && limit_.limited(); ++i) Deliver(limit_.limit() / parameters_.line_rate, 1, 0);
   EXPECT_FALSE(limit_.limited());
+}
+
+TEST_F(CoreLimitTest, ASearchEndsWithTheFirstPacketsThatWaitAndGoesBackALittle) {
+  const double stated = 0.25 * parameters_.line_rate;
+  limit_ = CoreLimit(stated);
+  Deliver(0.25, 4, 0);
+  const double reached = limit_.limit();
+  ASSERT_GT(reached, 1.2 * stated);
+  Deliver(reached / parameters_.line_rate, 1, 0, false, true);
+  EXPECT_LT(limit_.limit(), reached);
+  EXPECT_GT(limit_.limit(), 0.9 * reached);
+  const double found = limit_.limit();
+  Deliver(found / parameters_.line_rate, 10, 0, false, true);
+  EXPECT_DOUBLE_EQ(limit_.limit(), found);
+}
+
+TEST_F(CoreLimitTest, WhatIsNotUsedIsNotRaised) {
+  const double stated = 0.25 * parameters_.line_rate;
+  limit_ = CoreLimit(stated);
+  Deliver(0.1, 20, 0);
+  EXPECT_LT(limit_.limit(), 1.3 * stated);
 }
 
 TEST_F(CoreLimitTest, AFullDownlinkTeachesNothing) {
