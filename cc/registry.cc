@@ -11,6 +11,7 @@
 #include "cc/algorithms/ndp.h"
 #include "cc/algorithms/none.h"
 #include "cc/algorithms/nscc.h"
+#include "cc/algorithms/nscc_rccc.h"
 #include "cc/algorithms/rccc.h"
 #include "cc/algorithms/swift.h"
 #include "cc/algorithms/timely.h"
@@ -29,6 +30,7 @@ const std::vector<AlgorithmInfo>& Algorithms() {
     list.push_back(NdpAlgorithm());
     list.push_back(NoneAlgorithm());
     list.push_back(NsccAlgorithm());
+    list.push_back(NsccRcccAlgorithm());
     list.push_back(RcccAlgorithm());
     list.push_back(SwiftAlgorithm());
     list.push_back(TimelyAlgorithm());

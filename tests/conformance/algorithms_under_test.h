@@ -1,10 +1,11 @@
-// What the conformance tests run over: every algorithm of the registry, with each choice of each string parameter, and
-// the port that they stand on.
+// What the conformance tests run over: every algorithm of the registry, with each choice of each string parameter and
+// each switch the other way, and the port that they stand on.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cc/registry.h"
@@ -27,6 +28,10 @@ inline std::vector<AlgorithmUnderTest> AlgorithmsUnderTest() {
       for (const std::string& choice : spec.choices) {
         if (ParameterValue(choice) == spec.default_value) continue;
         list.push_back({algorithm.name, {{spec.name, choice}}, algorithm.name + "_" + spec.name + "_" + choice});
+      }
+      if (const bool* flag = std::get_if<bool>(&spec.default_value)) {
+        const std::string word = *flag ? "_off" : "_on";
+        list.push_back({algorithm.name, {{spec.name, !*flag}}, algorithm.name + "_" + spec.name + word});
       }
     }
   }
