@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "cc/registry.h"
 #include "transport/base/random.h"
+#include "transport/core/path/path_policy.h"
 
 namespace paceline::simulation {
 namespace {
@@ -78,7 +79,7 @@ Scenario ScenarioOf(uint64_t seed) {
   std::vector<std::string> controllers = {"test_window", "test_credit", "tita", "tita"};
   for (const AlgorithmInfo& algorithm : CongestionControlAlgorithms()) controllers.push_back(algorithm.name);
   s.controller = controllers[random.Below(controllers.size())];
-  s.path_policy = pick("reps", "round_robin", "random", "ecmp");
+  s.path_policy = PathPolicyNames()[random.Below(PathPolicyNames().size())];
   s.hosts = pick(2u, 2u, 3u, 4u, 6u);
   s.ports = pick(1u, 1u, 2u, 3u);
   if (s.carrier == Carrier::kFabric) s.ports = 1;  // the fabric has one NIC a host

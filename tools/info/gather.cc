@@ -11,6 +11,7 @@
 
 #include "cc/registry.h"
 #include "paceline/counters.h"
+#include "transport/core/path/path_policy.h"
 #include "transport/engine/lane_factory.h"
 #include "transport/lane/udp/udp_interfaces.h"
 
@@ -162,6 +163,14 @@ nlohmann::json GatherAlgorithms() {
     }
     list.push_back(
         {{"name", algorithm.name}, {"usable", true}, {"summary", algorithm.summary}, {"parameters", parameters}});
+  }
+  return list;
+}
+
+nlohmann::json GatherPathPolicies() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PathPolicyInfo& policy : PathPolicies()) {
+    list.push_back({{"name", policy.name}, {"usable", true}, {"summary", policy.summary}});
   }
   return list;
 }

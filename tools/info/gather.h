@@ -15,6 +15,7 @@ nlohmann::json GatherHcas();
 nlohmann::json GatherGpus();
 nlohmann::json GatherPlugins();
 nlohmann::json GatherAlgorithms();
+nlohmann::json GatherPathPolicies();
 nlohmann::json GatherContexts();
 
 }  // namespace paceline::tools

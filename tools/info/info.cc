@@ -49,6 +49,7 @@ int Run(bool as_json) {
                               {"gpus", GatherGpus()},
                               {"plugins", GatherPlugins()},
                               {"congestion_control", GatherAlgorithms()},
+                              {"path_policies", GatherPathPolicies()},
                               {"contexts", GatherContexts()}};
   if (as_json) {
     std::printf("%s\n", all.dump(2).c_str());
@@ -66,6 +67,8 @@ int Run(bool as_json) {
   PrintList("Plugins", all["plugins"], "");
   std::printf("\n");
   PrintAlgorithms(all["congestion_control"]);
+  std::printf("\n");
+  PrintList("Path policies", all["path_policies"], "");
   if (!all["contexts"].empty()) {
     std::printf("\nRunning contexts (counters in shared memory)\n");
     for (const auto& one : all["contexts"]) std::printf("  %s\n", one["name"].get<std::string>().c_str());

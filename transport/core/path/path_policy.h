@@ -1,14 +1,7 @@
 // Which entropy the next burst takes. A policy object belongs to one connection and one pair of ports; it is told what
-// became of its choices. Policies and where they come from:
-//   round_robin  the next of all entropies, from a random start (oblivious spraying)
-//   random       a uniformly random one (oblivious spraying)
-//   ecmp         one entropy for the life of the object: what a network without spraying does
-//   reps         recycled entropies: those that came back unmarked are used again first (Bonato et al., "REPS", 2024),
-//                else the next one in turn (as do the first 48 choices, ours: short flows gain nothing from
-//                recycling and crowd the same routes); with a penalty per entropy: mark +1, trim +4, time-out +15,
-//                decremented when skipped
+// became of its choices. The registry names all policies; each has a file of its own, which says where it comes from.
 //
-// Thread rule: the endpoint's thread.
+// Thread rule: objects in the endpoint's thread; the registry is immutable, usable from anywhere.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +11,7 @@
 
 #include "cc/congestion_control.h"
 #include "transport/base/random.h"
+#include "transport/base/time.h"
 
 namespace paceline {
 
@@ -25,11 +19,23 @@ class PathPolicy {
  public:
   virtual ~PathPolicy() = default;
   virtual uint16_t Next() = 0;
+  // A packet on this path has arrived, with or without an ECN mark.
   virtual void OnAck(uint16_t entropy, bool marked) { (void)entropy, (void)marked; }
+  // The round trip of a data packet on this path, without the receiver's delay; where it is known, before its OnAck.
+  virtual void OnDelay(uint16_t entropy, Duration rtt, Time now) { (void)entropy, (void)rtt, (void)now; }
   virtual void OnLoss(uint16_t entropy, LossCause cause) { (void)entropy, (void)cause; }
 };
 
-// Names, for messages about unknown ones and for studies.
+struct PathPolicyInfo {
+  std::string name;
+  std::string summary;  // one sentence
+  // `entropies` >= 1.
+  std::unique_ptr<PathPolicy> (*create)(uint32_t entropies, Random& random);
+};
+
+// All policies, by name.
+std::span<const PathPolicyInfo> PathPolicies();
+// Their names, for messages about unknown ones and for choices.
 std::span<const std::string> PathPolicyNames();
 
 // nullptr: unknown name. `entropies` >= 1.

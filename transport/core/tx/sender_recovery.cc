@@ -139,7 +139,12 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   Duration rtt;
   if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
     rtt = (arrived - outstanding_[last].sent_at) - Duration::Nanos(frame.delay_nanos);
-    if (rtt > Duration()) rtt_.OnSample(rtt, now);
+    if (rtt > Duration()) {
+      rtt_.OnSample(rtt, now);
+      // Control packets pass the queues that data waits in.
+      const Outstanding& entry = outstanding_[last];
+      if (entry.bytes > 0) Paths(entry.local_port).OnDelay(entry.entropy, rtt, now);
+    }
   }
 
   const auto take = [&](uint64_t word_base, uint64_t arrived_bits, uint64_t marked_bits) {
