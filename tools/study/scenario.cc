@@ -143,6 +143,7 @@ class Loader {
     f.ecn_min_bytes = Bytes(reader, "ecn_min_bytes", f.ecn_min_bytes);
     f.ecn_max_bytes = Bytes(reader, "ecn_max_bytes", f.ecn_max_bytes);
     f.trimming = reader.Bool("trimming", false);
+    f.adaptive_routing = reader.Bool("adaptive_routing", false);
     if (reader.Bool("pfc", false)) reader.Fail("pfc", "= true is planned, not built yet");
     for (const char* key : {"pfc_xoff_bytes", "pfc_xon_bytes", "pfc_headroom_bytes"}) Bytes(reader, key, 0);
     f.mtu_bytes = static_cast<uint32_t>(reader.Integer("mtu_bytes", f.mtu_bytes, 256, 65536));
@@ -168,6 +169,7 @@ class Loader {
            {"pfc", false},
            {"mtu_bytes", f.mtu_bytes},
            {"header_bytes", f.header_bytes}};
+    if (f.adaptive_routing) out["adaptive_routing"] = true;
     const bool tree = t.kind == sim::TopologyKind::kFatTree;
     if (tree) out["tiers"] = t.tiers;
     if (tree && t.tiers == 3) out["pod_size"] = t.pod_size;

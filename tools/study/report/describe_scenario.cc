@@ -174,7 +174,9 @@ std::string PathsFact(const nlohmann::json& scenario) {
   const std::string policy = WithSpaces(TextAt(scenario, "paths.policy"));
   const auto entropies = NumberAt(scenario, "paths.entropies");
   if (policy.empty()) return "";
-  return entropies ? policy + ", " + FormatPlural(*entropies, "entropy", "entropies") : policy;
+  std::string text = entropies ? policy + ", " + FormatPlural(*entropies, "entropy", "entropies") : policy;
+  if (BoolAt(scenario, "fabric.adaptive_routing")) text += "; switches take their shortest queue upwards";
+  return text;
 }
 
 std::string SeedsFact(const nlohmann::json& results) {

@@ -167,13 +167,32 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   const uint32_t node = ports_[port].to_node;
   const Packet& record = pool_[packet];
   if (node >= nics_) {
-    Enqueue(Topology::Route(topology_.switch_of_node(node), record.destination, record.route_hash), packet);
+    const SwitchInfo& s = topology_.switch_of_node(node);
+    uint32_t next = Topology::Route(s, record.destination, record.route_hash);
+    if (config_.adaptive_routing && next >= s.first_up_port) next = ShortestUplink(s, next);
+    Enqueue(next, packet);
     return;
   }
   ++counters_.delivered_packets;
   if (!record.is(Packet::kTrimmed)) counters_.delivered_payload_bytes += record.payload_bytes;
   lanes_[node]->Deliver(packet, queue_.now());
   PollHost(node / config_.topology.nics_per_host);
+}
+
+uint32_t Fabric::ShortestUplink(const SwitchInfo& s, uint32_t hashed) const {
+  // A switch knows which of its own links are down, and nothing of those beyond.
+  const auto is_down = [this](uint32_t port) { return ports_[port].disturbed && damage_[port].down; };
+  uint32_t best = hashed;
+  uint64_t least = is_down(hashed) ? UINT64_MAX : ports_[hashed].waiting_bytes(queue_.now());
+  uint32_t port = hashed;
+  for (uint32_t i = 1; i < s.up_ports && least > 0; ++i) {
+    if (++port == s.first_up_port + s.up_ports) port = s.first_up_port;
+    const uint64_t bytes = ports_[port].waiting_bytes(queue_.now());
+    if (bytes >= least || is_down(port)) continue;
+    best = port;
+    least = bytes;
+  }
+  return best;
 }
 
 bool Fabric::PassFaults(uint32_t port, uint32_t packet) {

@@ -5,7 +5,8 @@
 // trimming is on; ECN marks rise linearly between ecn_min and ecn_max, decided when a packet leaves the queue by what
 // it leaves behind) and a control queue of the same limit with strict priority, for control packets and cut headers. On
 // the wire a data packet is its payload and `header_bytes`, a control packet `header_bytes`, whatever their real
-// headers are. Paths: ECMP by hash of source, destination, entropy and the run's salt, independent from tier to tier.
+// headers are. Paths: ECMP by hash of source, destination, entropy and the run's salt, independent from tier to tier;
+// with adaptive routing the uplink with the least waiting instead, so that a path need not keep its order.
 //
 // A host's software is a HostDriver: it is polled when a packet arrives, when a full NIC has room again, when its link
 // changes, and at the time that it asked for.
@@ -47,6 +48,7 @@ struct FabricConfig {
   uint32_t ecn_min_bytes = 37'440;   // no marks up to here
   uint32_t ecn_max_bytes = 145'600;  // every packet beyond; 0: no marking at all
   bool trimming = false;
+  bool adaptive_routing = false;      // a switch takes the uplink with the shortest queue; ties by hash
   uint32_t mtu_bytes = 4096;          // largest payload
   uint32_t header_bytes = 64;         // nominal size of all headers of a packet
   uint32_t max_header_bytes = 96;     // room for the opaque header before a payload
@@ -122,6 +124,8 @@ class Fabric {
   void HandleSample();
   void HandleDamage();
   void Forward(uint32_t port, uint32_t packet);
+  // Of the uplinks of `s`: the one with the least waiting, `hashed` where it is none the worse.
+  uint32_t ShortestUplink(const SwitchInfo& s, uint32_t hashed) const;
   // False: the fault took the packet, or will bring it later.
   bool PassFaults(uint32_t port, uint32_t packet);
   void Enqueue(uint32_t port, uint32_t packet);

@@ -54,6 +54,8 @@ struct Port {
   uint16_t unused = 0;
 
   uint32_t occupancy() const { return data_bytes + sending_data; }
+  // Of both queues, and the data packet on its way out; after its last bit has left `sending_data` is stale.
+  uint32_t waiting_bytes(Picos now) const { return data_bytes + control_bytes + (busy_until > now ? sending_data : 0); }
 };
 static_assert(sizeof(Port) == 64);
 

@@ -16,6 +16,7 @@ SimLane::SimLane(Fabric& fabric, uint32_t nic) : fabric_(fabric), nic_(nic), add
   capabilities_.ecn = config.ecn_max_bytes != 0;
   capabilities_.rx_timestamps = true;
   capabilities_.trimming = config.trimming;
+  capabilities_.keeps_path_order = !config.adaptive_routing;
   capabilities_.entropies = config.entropies;
   capabilities_.header_bytes = config.header_bytes;
   capabilities_.nominal_header = true;

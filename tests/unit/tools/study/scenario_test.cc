@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/study/study_file.h"
+#include "transport/core/path/path_policy.h"
 
 namespace paceline::tools {
 namespace {
@@ -97,6 +98,19 @@ TEST(ScenarioTest, OverridesGoBeforeTheFile) {
   EXPECT_THAT(ErrorOf("", {"fabric.hosts"}), HasSubstr("table.key=value"));
   EXPECT_THAT(ErrorOf("", {"fabric.hosts.x=1"}), HasSubstr("fabric.hosts must be"));
   EXPECT_THAT(ErrorOf("[fabric]\nhosts=64\n", {"fabric.hosts.x=1"}), HasSubstr("\"hosts\" is no table"));
+}
+
+TEST(ScenarioTest, AdaptiveRoutingIsOffUnlessAskedFor) {
+  EXPECT_FALSE(Load("").sections[0].scenario.fabric.adaptive_routing);
+  const Study study = Load("[fabric]\nadaptive_routing = true\n");
+  EXPECT_TRUE(study.sections[0].scenario.fabric.adaptive_routing);
+  EXPECT_EQ(study.sections[0].scenario.resolved["fabric"]["adaptive_routing"], true);
+}
+
+TEST(ScenarioTest, TakesEveryPathPolicy) {
+  for (const std::string& name : PathPolicyNames()) {
+    EXPECT_EQ(Load("[paths]\npolicy = \"" + name + "\"\n").sections[0].scenario.path_policy, name);
+  }
 }
 
 TEST(ScenarioTest, SectionsShareWhatStandsOutside) {

@@ -74,6 +74,13 @@ TEST(DescribeFabric, TakesOversubscriptionPerTier) {
   EXPECT_EQ(ValueOf(DescribeFabric(results), "When full"), "payload trimmed, header goes on");
 }
 
+TEST(DescribeFabric, SaysWhoChoosesThePath) {
+  nlohmann::json results = {{"scenario", {{"fabric", {{"hosts", 8}}}, {"paths", {{"policy", "least_delay"}}}}}};
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "Paths"), "least delay");
+  results["scenario"]["fabric"]["adaptive_routing"] = true;
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "Paths"), "least delay; switches take their shortest queue upwards");
+}
+
 TEST(DescribeOutcome, NamesFirstAndLastAndWhoLostPackets) {
   EXPECT_EQ(
       DescribeOutcome(Results({MakeRun("tita", 1.004, 0), MakeRun("swift", 1.03, 10), MakeRun("dcqcn", 1.2, 55)})),

@@ -320,6 +320,66 @@ TEST(FabricTest, SlowLinkTakesLonger) {
   EXPECT_EQ(receiver.last_received().nanos(), (332'800 + 2'000'000 + 40 * 4 * 332'800 + 999) / 1000);
 }
 
+// Two leaves of four hosts and four spines; each host of the first sends over one path.
+FabricConfig TwoLeaves(bool adaptive) {
+  FabricConfig config;
+  config.topology.kind = TopologyKind::kLeafSpine;
+  config.topology.hosts = 8;
+  config.entropies = 1;
+  config.adaptive_routing = adaptive;
+  return config;
+}
+
+std::vector<std::unique_ptr<WindowHost>> AcrossTheSpines(Fabric& fabric, uint64_t packets) {
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  for (uint32_t h = 0; h < 8; ++h) {
+    hosts.push_back(std::make_unique<WindowHost>(fabric, h, std::vector<uint32_t>{(h + 4) % 8}, h < 4 ? packets : 0,
+                                                 static_cast<uint32_t>(packets)));
+  }
+  fabric.Run(Time::Never());
+  return hosts;
+}
+
+TEST(FabricTest, AdaptiveRoutingFillsTheUplinksThatAHashLeavesEmpty) {
+  for (const bool adaptive : {false, true}) {
+    auto fabric = Build(TwoLeaves(adaptive));
+    EXPECT_EQ(fabric->lane(0).capabilities().keeps_path_order, !adaptive);
+    const auto hosts = AcrossTheSpines(*fabric, 40);
+    const SwitchInfo& leaf = fabric->topology().switches()[0];
+    uint64_t least = ~uint64_t{0}, most = 0;
+    for (uint32_t port = leaf.first_up_port; port < leaf.first_up_port + leaf.up_ports; ++port) {
+      least = std::min(least, fabric->SentBytes(port));
+      most = std::max(most, fabric->SentBytes(port));
+    }
+    if (adaptive) {
+      EXPECT_GT(least, 35u * 4160);
+      EXPECT_LT(most, 45u * 4160);
+      EXPECT_LE(QueueMax(*fabric, false), 3u * 4160);
+    } else {
+      EXPECT_EQ(least, 0u);  // at least two of the four flows meet
+      EXPECT_GE(most, 80u * 4160);
+    }
+    uint64_t received = 0;
+    for (const auto& host : hosts) received += host->received();
+    EXPECT_EQ(received, 160u);
+  }
+}
+
+TEST(FabricTest, AdaptiveRoutingLeavesOutALinkThatIsDownAndPrefersTheFasterOfTwo) {
+  FabricConfig config = TwoLeaves(true);
+  config.queue_bytes = 1'000'000;
+  config.faults = {Fault{.kind = FaultKind::kLinkDown, .target = "tor:0/up:1"},
+                   Fault{.kind = FaultKind::kLinkSlow, .fraction = 0.25, .target = "tor:0/up:2"}};
+  auto fabric = Build(config);
+  const auto hosts = AcrossTheSpines(*fabric, 100);
+  uint64_t received = 0;
+  for (const auto& host : hosts) received += host->received();
+  EXPECT_EQ(received, 400u);
+  const uint32_t up = fabric->topology().switches()[0].first_up_port;
+  EXPECT_EQ(fabric->SentBytes(up + 1), 0u);
+  EXPECT_LT(fabric->SentBytes(up + 2), fabric->SentBytes(up) * 2 / 3);
+}
+
 TEST(FabricTest, SameSeedSameRun) {
   uint64_t first_hops = 0, first_marks = 0;
   int64_t first_end = 0;
