@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 
+#include "transport/base/telemetry.h"
 #include "transport/base/time.h"
 
 namespace paceline {
@@ -61,6 +62,8 @@ struct AckSample {
   Duration min_rtt;              // least seen on this connection (or the port's base_rtt until then)
   uint64_t in_flight_bytes = 0;  // after this report
   bool backlogged = false;       // more is waiting to be sent (the window or rate was the limit)
+  // Of the newest packet's way, in its order, for those that want it; empty: nothing new. Valid during the call.
+  std::span<const HopTelemetry> hops = {};
 };
 
 enum class LossCause : uint8_t {
@@ -113,6 +116,9 @@ class SenderController {
 
   // The rate that this sender can give this flow at most, announced to the receiver in data headers.
   virtual Rate cap() const { return Rate::Unlimited(); }
+
+  // In-band telemetry is to be asked for on this flow's data packets, where the lane has it. Never changes.
+  virtual bool wants_telemetry() const { return false; }
 
   // Own timers (DCQCN's): when HandleTimeout wants to be called, Time::Never() for not at all. May change in any call.
   virtual Time PollTimeout() const { return Time::Never(); }

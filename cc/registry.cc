@@ -8,6 +8,7 @@
 #include "cc/algorithms/dcqcn.h"
 #include "cc/algorithms/eqds.h"
 #include "cc/algorithms/fixed_window.h"
+#include "cc/algorithms/hpcc.h"
 #include "cc/algorithms/ndp.h"
 #include "cc/algorithms/none.h"
 #include "cc/algorithms/nscc.h"
@@ -27,6 +28,7 @@ const std::vector<AlgorithmInfo>& Algorithms() {
     list.push_back(DcqcnAlgorithm());
     list.push_back(EqdsAlgorithm());
     list.push_back(FixedWindowAlgorithm());
+    list.push_back(HpccAlgorithm());
     list.push_back(NdpAlgorithm());
     list.push_back(NoneAlgorithm());
     list.push_back(NsccAlgorithm());

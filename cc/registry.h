@@ -36,6 +36,7 @@ struct AlgorithmInfo {
   std::vector<ParameterSpec> parameters;
   // `parameters` complete and within range (CreateCongestionControl sees to it).
   std::unique_ptr<CongestionControl> (*create)(const ParameterMap& parameters, uint64_t seed);
+  bool needs_telemetry = false;  // is of no use on a lane without LaneCapabilities::telemetry
 };
 
 // All algorithms, by name.

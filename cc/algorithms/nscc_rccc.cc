@@ -40,6 +40,7 @@ class BothSender : public SenderController {
             .credit_end = std::min(window.credit_end, credit.credit_end),
             .pacing_rate = std::min(window.pacing_rate, credit.pacing_rate)};
   }
+  bool wants_telemetry() const override { return window_->wants_telemetry() || credit_->wants_telemetry(); }
   Rate cap() const override { return std::min(window_->cap(), credit_->cap()); }
   Time PollTimeout() const override { return std::min(window_->PollTimeout(), credit_->PollTimeout()); }
   void HandleTimeout(Time now) override {

@@ -31,7 +31,8 @@ TEST_P(ClosedLoop, AFlowAloneFillsItsPath) {
   model.AddFlow(0, 1, 16 << 20, kStart, false);
   ASSERT_TRUE(model.Run(kDeadline));
   const double ideal_nanos = 4096 * 332.8 + static_cast<double>(model.base_rtt().nanos());
-  EXPECT_LT(static_cast<double>((model.last_finished() - kStart).nanos()), 1.05 * ideal_nanos);
+  const double aim = GetParam().name == "hpcc" ? 0.95 : 1;  // it leaves the rest of the line free on purpose
+  EXPECT_LT(static_cast<double>((model.last_finished() - kStart).nanos()), 1.05 / aim * ideal_nanos);
 }
 
 TEST_P(ClosedLoop, LossOfDataAndGrantsHeals) {

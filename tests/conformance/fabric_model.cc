@@ -23,6 +23,7 @@ FabricModel::FabricModel(const FabricModelConfig& config, const Factory& new_con
     host.congestion_control = new_congestion_control();
     host.receiver = host.congestion_control->NewReceiver(port_);
     host.uplink.rate = host.downlink.rate = config.rate;
+    host.downlink.number = static_cast<uint32_t>(&host - hosts_.data()) + 1;
   }
 }
 
@@ -195,7 +196,13 @@ void FabricModel::Enqueue(Link& link, const Packet& packet, bool last_hop) {
   link.busy.Advance(link.rate.NanosFor(static_cast<int64_t>(wire)));
   At(link.busy.time(), [this, &link, packet, wire, last_hop] {
     link.queued -= wire;
+    link.sent_bytes += static_cast<uint32_t>(wire);
     Packet out = packet;
+    out.hop[out.hops++] = {.link = link.number,
+                           .queue_bytes = static_cast<uint32_t>(link.queued),
+                           .sent_bytes = link.sent_bytes,
+                           .time_nanos = static_cast<uint32_t>(now_.nanos()),
+                           .rate = link.rate};
     const double span = static_cast<double>(config_.ecn_max_bytes - config_.ecn_min_bytes);
     const double over = static_cast<double>(link.queued) / link.scale - static_cast<double>(config_.ecn_min_bytes);
     if (over > 0 && random_.Chance(over / span)) out.marked = true;
@@ -237,6 +244,7 @@ void FabricModel::Arrive(const Packet& packet) {
     sample.min_rtt = base_rtt_;
     sample.in_flight_bytes = sender.in_flight;
     sample.backlogged = sender.left > 0;
+    if (sender.controller->wants_telemetry()) sample.hops = std::span(packet.hop).first(packet.hops);
     sender.controller->OnAck(sample);
     if (sender.to_arrive == 0 && sender.in_flight == 0 && sender.finished.is_never()) {
       sender.finished = now_;

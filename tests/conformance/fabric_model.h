@@ -10,6 +10,7 @@
 // Everything is counted in the controllers' own units. Deterministic from `seed`. Thread rule: one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,12 +64,16 @@ class FabricModel {
     Rate cap;
     Time sent;
     bool marked = false;
+    uint32_t hops = 0;
+    std::array<HopTelemetry, 2> hop;  // of the core and the downlink
   };
   struct Link {
     Rate rate;
     PaceClock busy;
-    uint64_t queued = 0;  // wire bytes
-    double scale = 1;     // of queue limit and ECN thresholds: the core stands for several links side by side
+    uint64_t queued = 0;      // wire bytes
+    uint32_t sent_bytes = 0;  // for telemetry
+    uint32_t number = 0;
+    double scale = 1;  // of queue limit and ECN thresholds: the core stands for several links side by side
   };
   struct Flow {
     size_t source = 0, destination = 0;

@@ -1,6 +1,7 @@
 // The sender side of every algorithm: whatever it is told, it must leave a way forward.
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/conformance/algorithms_under_test.h"
@@ -93,13 +94,20 @@ TEST_P(SenderConformance, NeverFasterAfterBadNews) {
     ack.marked_bytes = ack.acked_bytes;
     ack.marked_packets = ack.acked_packets;
     ack.rtt = Duration::Micros(60);
+    const HopTelemetry full[] = {{.link = 1,
+                                  .queue_bytes = 175'000,
+                                  .sent_bytes = static_cast<uint32_t>(i) * 750'000,
+                                  .time_nanos = static_cast<uint32_t>(i) * 60'000,
+                                  .rate = Rate::Gbps(100)}};
+    ack.hops = full;
+    sender_->OnSent(now_, static_cast<uint64_t>(i + 50) * 4096, 40 * 4096);
     sender_->OnAck(ack);
     sender_->OnLoss({.now = now_, .lost_bytes = 4096, .lost_packets = 1});
   }
   EXPECT_LE(Speed(), before);
   // What the algorithms claim to react to.
-  if (const std::string& name = GetParam().name;
-      name == "swift" || name == "dcqcn" || name == "nscc" || name == "nscc_rccc" || name == "timely") {
+  if (const std::string& name = GetParam().name; name == "swift" || name == "dcqcn" || name == "hpcc" ||
+                                                 name == "nscc" || name == "nscc_rccc" || name == "timely") {
     EXPECT_LT(Speed(), before / 4);
   }
 }
@@ -114,10 +122,16 @@ TEST_P(SenderConformance, SurvivesAbsurdSamples) {
   for (int i = 0; i < 20'000; ++i) {
     now_ = now_ + Duration::Nanos(static_cast<int64_t>(random.Below(10'000)));
     switch (random.Below(6)) {
-      case 0:
+      case 0: {
+        std::vector<HopTelemetry> hops(random.Below(4));
+        for (HopTelemetry& hop : hops) {
+          hop = {static_cast<uint32_t>(random.Below(4)), static_cast<uint32_t>(word()), static_cast<uint32_t>(word()),
+                 static_cast<uint32_t>(word()), Rate::BytesPerSecond(rates[random.Below(std::size(rates))])};
+        }
         sender_->OnAck({now_, word(), word(), static_cast<uint32_t>(word()), static_cast<uint32_t>(word()), span(),
-                        span(), word(), random.Chance(0.5)});
+                        span(), word(), random.Chance(0.5), hops});
         break;
+      }
       case 1:
         sender_->OnLoss({now_, word(), static_cast<uint32_t>(word()), static_cast<LossCause>(random.Below(4)), word()});
         break;

@@ -106,7 +106,17 @@ class Program {
         sample.rtt = input_.Span();
         sample.min_rtt = input_.Span();
         sample.in_flight_bytes = input_.Number();
-        sample.backlogged = (input_.Byte() & 1) != 0;
+        const uint8_t shape = input_.Byte();
+        sample.backlogged = (shape & 1) != 0;
+        std::vector<HopTelemetry> hops(shape >> 1 & 7);
+        for (HopTelemetry& hop : hops) {
+          hop.link = input_.Byte() % 16u;
+          hop.queue_bytes = static_cast<uint32_t>(input_.Number());
+          hop.sent_bytes = static_cast<uint32_t>(input_.Number());
+          hop.time_nanos = static_cast<uint32_t>(input_.Number());
+          hop.rate = input_.AnyRate();
+        }
+        sample.hops = hops;
         sender.OnAck(sample);
         break;
       }

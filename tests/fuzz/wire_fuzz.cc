@@ -28,6 +28,10 @@ class Checker final : public wire::FrameHandler {
   }
   void OnDemand(const wire::DemandFrame& frame) override { Require(frame.port < limits::kMaxPorts); }
   void OnTrimmed(const wire::TrimmedFrame& frame) override { Require(frame.count <= wire::TrimmedFrame::kMaxPsns); }
+  void OnTelemetry(const wire::TelemetryFrame& frame) override {
+    Require(frame.hops <= limits::kMaxTelemetryHops && frame.port < limits::kMaxPorts);
+    for (uint8_t i = 0; i < frame.hops; ++i) Require(frame.hop[i].rate.bytes_per_second() >= 0);
+  }
   void OnNotReady(uint32_t) override {}
   void OnPing(uint32_t) override {}
   void OnPong(uint32_t) override {}

@@ -51,6 +51,7 @@ class ObservedSender final : public SenderController {
   }
   Allowance allowance() const override { return inner_->allowance(); }
   Rate cap() const override { return inner_->cap(); }
+  bool wants_telemetry() const override { return inner_->wants_telemetry(); }
   Time PollTimeout() const override { return inner_->PollTimeout(); }
   void HandleTimeout(Time now) override { inner_->HandleTimeout(now); }
 

@@ -17,6 +17,7 @@ inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span 
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
 inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of a data packet
 inline constexpr uint32_t kMaxControlBytes = 1024;         // one control packet
+inline constexpr uint32_t kMaxTelemetryHops = 8;           // records of one packet's way, the first ones
 inline constexpr uint32_t kSackWords = 8;                  // 64-bit words of one selective acknowledgement: 512 packets
 
 inline constexpr uint64_t kDefaultUnexpectedBytes = 64ull << 20;  // payload held for sends that have no receive yet

@@ -207,6 +207,10 @@ void Connection::OnTrimmed(const wire::TrimmedFrame& frame) {
   if (open() && sender_ != nullptr) sender_->HandleTrimmed(frame, now_);
 }
 
+void Connection::OnTelemetry(const wire::TelemetryFrame& frame) {
+  if (open() && sender_ != nullptr) sender_->HandleTelemetry(frame);
+}
+
 void Connection::OnNotReady(uint32_t message) {
   if (open() && sender_ != nullptr) sender_->HandleNotReady(message);
 }
@@ -270,6 +274,7 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
   }
   if (open()) {
     if (acks_.pending()) {
+      if (const wire::TelemetryFrame* telemetry = acks_.TakeTelemetry()) wire::WriteTelemetry(writer, *telemetry);
       wire::AckFrame ack;
       acks_.Build(&ack, now);
       wire::WriteAck(writer, ack);

@@ -98,6 +98,7 @@ class Connection final : private wire::FrameHandler {
   void OnGrant(const wire::GrantFrame& frame) override;
   void OnDemand(const wire::DemandFrame& frame) override;
   void OnTrimmed(const wire::TrimmedFrame& frame) override;
+  void OnTelemetry(const wire::TelemetryFrame& frame) override;
   void OnNotReady(uint32_t message) override;
   void OnPing(uint32_t value) override;
   void OnPong(uint32_t value) override;

@@ -75,6 +75,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
       arrival.marked = segment.congestion_experienced;
       arrival.trimmed = segment.trimmed;
       arrival.arrived = arrived;
+      arrival.telemetry = segment.telemetry;
       connection->HandleData(*header, arrival, now);
       if (!header->frames.empty()) riders_.push_back({connection->id(), port, arrived, header->frames});
       Touch(connection);

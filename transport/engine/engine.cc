@@ -66,6 +66,13 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
   auto congestion_control = CreateCongestionControl(options.endpoint.congestion_control,
                                                     options.congestion_control_parameters, options.endpoint.seed);
   if (!congestion_control.ok()) return congestion_control.status();
+  for (const auto& lane : lanes) {
+    if (!FindCongestionControl(options.endpoint.congestion_control)->needs_telemetry) break;
+    if (lane->capabilities().telemetry) continue;
+    return absl::InvalidArgumentError(absl::StrCat("'", options.endpoint.congestion_control,
+                                                   "' needs in-band telemetry of the switches, which lane ",
+                                                   std::string(lane->name()), " does not bring"));
+  }
   return std::unique_ptr<Engine>(new Engine(options, std::move(lanes), *std::move(congestion_control)));
 }
 

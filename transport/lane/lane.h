@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "transport/base/lane_address.h"
+#include "transport/base/telemetry.h"
 #include "transport/base/time.h"
 
 namespace paceline {
@@ -31,8 +32,9 @@ struct LaneCapabilities {
   uint32_t max_write_bytes = 0;   // largest write; 0 without remote_placement
   bool ecn = false;               // congestion marks are set on the way and seen on arrival
   bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, not of the poll
-  Duration delay_error;   // time that hosts may add to a one-way delay seen over this lane (software timestamps)
-  bool trimming = false;  // the network may cut payloads and deliver the header
+  Duration delay_error;    // time that hosts may add to a one-way delay seen over this lane (software timestamps)
+  bool trimming = false;   // the network may cut payloads and deliver the header
+  bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
@@ -51,6 +53,7 @@ struct TxSegment {
   SegmentKind kind = SegmentKind::kPacket;
   bool ecn_capable = false;   // ask switches to mark rather than drop
   bool control = false;       // acknowledgements, grants, requests: may use a priority queue, never trimmed
+  bool telemetry = false;     // packets: ask switches for in-band telemetry; without the capability ignored
   uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route
   uint32_t peer = 0;          // from Lane::OpenPeer
   uint16_t header_bytes = 0;  // packets: bytes at `header`
@@ -73,8 +76,9 @@ struct RxSegment {
   uint32_t data_bytes = 0;              // packets: header and payload bytes at `data`
   uint32_t phantom_bytes = 0;           // packets: payload bytes that were sent without contents
   uint8_t* data = nullptr;
-  const LaneAddress* source = nullptr;  // packets: where it came from; valid as long as `data`
-  Time received_at;                     // see LaneCapabilities::rx_timestamps
+  const LaneAddress* source = nullptr;      // packets: where it came from; valid as long as `data`
+  Time received_at;                         // see LaneCapabilities::rx_timestamps
+  std::span<const HopTelemetry> telemetry;  // packets that asked: in the order of the hops; valid as long as `data`
   // Writes only:
   uint32_t connection = 0;  // our connection number, as the sender named it
   uint32_t immediate = 0;

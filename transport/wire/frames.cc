@@ -1,5 +1,7 @@
 #include "transport/wire/frames.h"
 
+#include "transport/wire/rate16.h"
+
 namespace paceline::wire {
 namespace {
 
@@ -58,6 +60,23 @@ bool ReadTrimmed(Reader& reader, TrimmedFrame* frame) {
   return !reader.failed();
 }
 
+bool ReadTelemetry(Reader& reader, TelemetryFrame* frame) {
+  frame->port = reader.U8();
+  frame->hops = reader.U8();
+  reader.U8();
+  if (frame->hops > limits::kMaxTelemetryHops || frame->port >= limits::kMaxPorts) return false;
+  for (uint8_t i = 0; i < frame->hops; ++i) {
+    HopTelemetry& hop = frame->hop[i];
+    hop.link = reader.U32();
+    hop.queue_bytes = reader.U32();
+    hop.sent_bytes = reader.U32();
+    hop.time_nanos = reader.U32();
+    hop.rate = DecodeRate(reader.U16());
+    reader.U16();
+  }
+  return !reader.failed();
+}
+
 uint32_t ReadValue(Reader& reader) {
   reader.U8();
   reader.U16();
@@ -96,6 +115,12 @@ bool Walk(std::span<const uint8_t> body, FrameHandler* handler) {
         TrimmedFrame frame;
         if (!ReadTrimmed(reader, &frame)) return false;
         if (handler != nullptr) handler->OnTrimmed(frame);
+        break;
+      }
+      case FrameType::kTelemetry: {
+        TelemetryFrame frame;
+        if (!ReadTelemetry(reader, &frame)) return false;
+        if (handler != nullptr) handler->OnTelemetry(frame);
         break;
       }
       case FrameType::kNotReady: {
@@ -194,6 +219,22 @@ void WriteTrimmed(Writer& writer, const TrimmedFrame& frame) {
   writer.U8(frame.count);
   writer.U16(0);
   for (uint8_t i = 0; i < frame.count; ++i) writer.U32(frame.psns[i]);
+}
+
+void WriteTelemetry(Writer& writer, const TelemetryFrame& frame) {
+  writer.U8(static_cast<uint8_t>(FrameType::kTelemetry));
+  writer.U8(frame.port);
+  writer.U8(frame.hops);
+  writer.U8(0);
+  for (uint8_t i = 0; i < frame.hops; ++i) {
+    const HopTelemetry& hop = frame.hop[i];
+    writer.U32(hop.link);
+    writer.U32(hop.queue_bytes);
+    writer.U32(hop.sent_bytes);
+    writer.U32(hop.time_nanos);
+    writer.U16(EncodeRate(hop.rate));
+    writer.U16(0);
+  }
 }
 
 void WriteValue(Writer& writer, FrameType type, uint32_t value) {

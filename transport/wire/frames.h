@@ -7,6 +7,7 @@
 #include <span>
 
 #include "transport/base/limits.h"
+#include "transport/base/telemetry.h"
 #include "transport/wire/byte_order.h"
 
 namespace paceline::wire {
@@ -22,6 +23,7 @@ enum class FrameType : uint8_t {
   kClose = 8,
   kCloseAck = 9,
   kAbort = 10,
+  kTelemetry = 11,
 };
 
 //  kAck:  type(8) words(8) flags(8) reserved(8) | last psn(32) | its timestamp(32) | delay, ns(32)
@@ -75,6 +77,16 @@ struct TrimmedFrame {
   std::array<uint32_t, kMaxPsns> psns{};
 };
 
+//  kTelemetry: type(8) port(8) hops(8) reserved(8), then `hops` times:
+//          link(32) | queue, bytes(32) | sent, bytes(32) | time, ns(32) | rate16(16) reserved(16)
+//  What the network wrote into the newest packet that came to the receiver's `port` and had asked for it. Stands before
+//  the Ack of the same control packet.
+struct TelemetryFrame {
+  uint8_t port = 0;
+  uint8_t hops = 0;  // at most limits::kMaxTelemetryHops
+  std::array<HopTelemetry, limits::kMaxTelemetryHops> hop{};
+};
+
 //  kNotReady: type(8) reserved(24) | message(32): hold this send until it is cleared by name.
 //  kPing, kPong: type(8) reserved(24) | value(32): a pong echoes its ping.
 //  kClose, kCloseAck, kAbort: type(8) reserved(8) reason(16), see CloseReason.
@@ -87,6 +99,7 @@ class FrameHandler {
   virtual void OnGrant(const GrantFrame& frame) = 0;
   virtual void OnDemand(const DemandFrame& frame) = 0;
   virtual void OnTrimmed(const TrimmedFrame& frame) = 0;
+  virtual void OnTelemetry(const TelemetryFrame& frame) = 0;
   virtual void OnNotReady(uint32_t message) = 0;
   virtual void OnPing(uint32_t value) = 0;
   virtual void OnPong(uint32_t value) = 0;
@@ -103,6 +116,7 @@ void WriteAck(Writer& writer, const AckFrame& frame);
 void WriteGrant(Writer& writer, const GrantFrame& frame);
 void WriteDemand(Writer& writer, const DemandFrame& frame);
 void WriteTrimmed(Writer& writer, const TrimmedFrame& frame);
+void WriteTelemetry(Writer& writer, const TelemetryFrame& frame);
 void WriteValue(Writer& writer, FrameType type, uint32_t value);    // kNotReady, kPing, kPong
 void WriteReason(Writer& writer, FrameType type, uint16_t reason);  // kClose, kCloseAck, kAbort
 
@@ -110,5 +124,6 @@ void WriteReason(Writer& writer, FrameType type, uint16_t reason);  // kClose, k
 inline size_t AckBytes(const AckFrame& frame) { return 24 + frame.words * (frame.has_marks ? 16u : 8u); }
 inline size_t GrantBytes(const GrantFrame& frame) { return 20 + frame.clears * 24u; }
 inline constexpr size_t kDemandBytes = 16;
+inline size_t TelemetryBytes(const TelemetryFrame& frame) { return 4 + frame.hops * 20u; }
 
 }  // namespace paceline::wire

@@ -33,6 +33,18 @@ void AckState::OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time ar
   last_arrived_ = arrived;
 }
 
+void AckState::OnTelemetry(uint32_t port, std::span<const HopTelemetry> hops) {
+  if (telemetry_ == nullptr) telemetry_ = std::make_unique<wire::TelemetryFrame>();
+  telemetry_->port = static_cast<uint8_t>(port);
+  telemetry_->hops = static_cast<uint8_t>(std::min<size_t>(hops.size(), limits::kMaxTelemetryHops));
+  std::copy_n(hops.begin(), telemetry_->hops, telemetry_->hop.begin());
+  telemetry_news_ = true;
+}
+
+const wire::TelemetryFrame* AckState::TakeTelemetry() {
+  return std::exchange(telemetry_news_, false) ? telemetry_.get() : nullptr;
+}
+
 void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now) {
   ++unacknowledged_;
   const Time at = at_once || unacknowledged_ >= every ? now : now + delay;
@@ -74,6 +86,8 @@ void AckState::ReleaseIdleState() {
   marked_.Release();
   cumulative_ = std::max(cumulative_, received_.begin());
   any_marked_ = false;
+  telemetry_.reset();
+  telemetry_news_ = false;
 }
 
 }  // namespace paceline

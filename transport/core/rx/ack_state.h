@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "transport/base/bit_window.h"
@@ -27,6 +29,10 @@ class AckState {
   Verdict Check(uint64_t psn) const;
   // Packet `psn` (which Check called new) was taken.
   void OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time arrived);
+  // What the network wrote into the packet that was just accepted, which came to `port`.
+  void OnTelemetry(uint32_t port, std::span<const HopTelemetry> hops);
+  // What has not been told of it, or nullptr. It goes before the acknowledgement.
+  const wire::TelemetryFrame* TakeTelemetry();
   // Something arrived that the sender should hear of now or within `delay`.
   void RequestAck(bool at_once, uint32_t every, Duration delay, Time now);
 
@@ -50,6 +56,8 @@ class AckState {
   uint64_t last_psn_ = 0;    // of the packet that arrived last
   uint32_t last_timestamp_ = 0;
   Time last_arrived_;
+  std::unique_ptr<wire::TelemetryFrame> telemetry_;  // made when the first comes
+  bool telemetry_news_ = false;
   bool any_marked_ = false;
   bool deferred_ = false;
   uint32_t unacknowledged_ = 0;

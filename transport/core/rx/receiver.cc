@@ -255,6 +255,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   }
   if (taken) {
     acks_->OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
+    if (!arrival.telemetry.empty()) acks_->OnTelemetry(arrival.port, arrival.telemetry);
     const bool prompt = std::exchange(prompt_ack_, false);
     const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
     // Nothing follows it that could be acknowledged along with it; only an answer may be on its way.

@@ -46,7 +46,8 @@ class Receiver {
     uint32_t payload_bytes = 0;        // 0 for trimmed packets
     bool marked = false;
     bool trimmed = false;
-    Time arrived;  // at the port
+    Time arrived;                             // at the port
+    std::span<const HopTelemetry> telemetry;  // what the network wrote into it
   };
   void HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now);
   void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);

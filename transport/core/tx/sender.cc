@@ -220,6 +220,7 @@ Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
     flow.credit_base = flow.tx_total;
     flow.had_backlog = false;
     flow.told_end = 0;
+    flow.wants_telemetry = port.capabilities.telemetry && flow.controller->wants_telemetry();
   }
   return flow;
 }
@@ -464,6 +465,7 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
   segment.payload_bytes = packet.bytes;
   if (packet.bytes > 0) {
     segment.payload = message->data == nullptr ? nullptr : message->data + packet.offset;
+    segment.telemetry = flow.wants_telemetry;
     ++context_->counters.tx_data_packets;
     context_->counters.tx_data_bytes += packet.bytes;
   } else {

@@ -66,6 +66,8 @@ class Sender {
   bool drained() const { return operations_ == 0 && open_answers_ == 0 && new_.empty(); }
 
   // ---- what the peer says
+  // What the network wrote into a packet: for the acknowledgement that comes with it.
+  void HandleTelemetry(const wire::TelemetryFrame& frame);
   // `arrived`: when the acknowledgement reached the port, at most `now`.
   void HandleAck(const wire::AckFrame& frame, Time arrived, Time now);
   void HandleGrant(const wire::GrantFrame& frame, Time now);
@@ -103,6 +105,7 @@ class Sender {
     uint64_t in_flight = 0;
     uint64_t told_end = 0;     // highest tx_total + backlog that a header has carried
     bool had_backlog = false;  // what the controller knows
+    bool wants_telemetry = false;
     Pacer pacer;
     std::unique_ptr<SenderController> controller;
   };
@@ -194,11 +197,13 @@ class Sender {
 
   PortHealth health_;
   RttEstimator rtt_;
-  Time newest_acked_sent_at_;           // RACK: send time of the newest packet that arrived
-  uint64_t reorder_scan_;               // packets below were examined by DetectReordered
-  uint32_t reorder_steps_ = 1;          // widens the reordering window after spurious verdicts
-  Time trust_path_order_from_;          // path gaps count again from here on (after spurious ones)
-  std::vector<LossSample> new_losses_;  // by flow and cause, until reported
+  std::unique_ptr<wire::TelemetryFrame> telemetry_;  // newest, made with the first
+  bool telemetry_news_ = false;                      // no acknowledgement has taken it
+  Time newest_acked_sent_at_;                        // RACK: send time of the newest packet that arrived
+  uint64_t reorder_scan_;                            // packets below were examined by DetectReordered
+  uint32_t reorder_steps_ = 1;                       // widens the reordering window after spurious verdicts
+  Time trust_path_order_from_;                       // path gaps count again from here on (after spurious ones)
+  std::vector<LossSample> new_losses_;               // by flow and cause, until reported
   std::vector<uint8_t> new_loss_port_;
 
   Time last_progress_;      // last acknowledgement of something new, or first send after idle

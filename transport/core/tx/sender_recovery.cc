@@ -127,6 +127,13 @@ void Sender::RetryHeld() {
   }
 }
 
+void Sender::HandleTelemetry(const wire::TelemetryFrame& frame) {
+  if (frame.port >= flows_.size() || !flows_[frame.port].wants_telemetry) return;
+  if (telemetry_ == nullptr) telemetry_ = std::make_unique<wire::TelemetryFrame>();
+  *telemetry_ = frame;
+  telemetry_news_ = true;
+}
+
 void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   if (outstanding_.empty()) return;
   AckTotals totals;
@@ -184,11 +191,13 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[port % context_->ports.size()].info.base_rtt;
       sample.in_flight_bytes = flow.in_flight;
       sample.backlogged = backlog() > 0;
+      if (telemetry_news_ && telemetry_->port == port) sample.hops = std::span(telemetry_->hop).first(telemetry_->hops);
       flow.controller->OnAck(sample);
       TellBacklog(flow, now);
     }
     may_have_more_ = true;
   }
+  telemetry_news_ = false;
   AdvanceBase();
   RearmTimeout();
 }

@@ -305,6 +305,8 @@ void Fabric::StartSending(uint32_t index, uint32_t packet) {
   const Packet& record = pool_[packet];
   port.sent_bytes += record.wire_bytes;
   port.sending_data = record.is(Packet::kControl) ? 0 : record.wire_bytes;
+  if (record.is(Packet::kTelemetry)) [[unlikely]]
+    WriteTelemetry(index, packet);
   uint8_t arrive = EventQueue::kNoLine, free = EventQueue::kNoLine;
   if (record.wire_bytes == full_wire_bytes_) {
     arrive = port.arrive_full;
@@ -323,6 +325,16 @@ void Fabric::StartSending(uint32_t index, uint32_t packet) {
   port.busy_until = queue_.now() + SerialisationPicos(record.wire_bytes, timing.bits_per_second);
   queue_.PushAt(port.busy_until + timing.delay, kArrive, index, packet);
   if (port.waiting) queue_.PushAt(port.busy_until, kPortFree, index, kNoPacket);
+}
+
+void Fabric::WriteTelemetry(uint32_t index, uint32_t packet) {
+  if (index < nics_) return;
+  const Port& port = ports_[index];
+  pool_.trail(packet).Add({.link = index,
+                           .queue_bytes = port.data_bytes,
+                           .sent_bytes = port.sent_bytes,
+                           .time_nanos = static_cast<uint32_t>(queue_.now() / kPicosPerNano),
+                           .rate = Rate::BitsPerSecond(static_cast<double>(timing_[index].bits_per_second))});
 }
 
 void Fabric::PollHost(uint32_t index) {

@@ -8,6 +8,9 @@
 // headers are. Paths: ECMP by hash of source, destination, entropy and the run's salt, independent from tier to tier;
 // with adaptive routing the uplink with the least waiting instead, so that a path need not keep its order.
 //
+// A packet that asks for in-band telemetry gets a record from every switch port that it leaves. It takes no room on the
+// wire.
+//
 // A host's software is a HostDriver: it is polled when a packet arrives, when a full NIC has room again, when its link
 // changes, and at the time that it asked for.
 //
@@ -130,6 +133,7 @@ class Fabric {
   bool PassFaults(uint32_t port, uint32_t packet);
   void Enqueue(uint32_t port, uint32_t packet);
   void AwaitPortFree(uint32_t port);
+  void WriteTelemetry(uint32_t port, uint32_t packet);
   void StartSending(uint32_t port, uint32_t packet);
   void PollHost(uint32_t host);
   void ArmTimer(uint32_t host, Picos at);

@@ -25,6 +25,7 @@ uint32_t PacketPool::Clone(uint32_t packet) {
   const uint32_t block = records_[copy].block;
   records_[copy] = records_[packet];
   records_[copy].block = block;
+  if (records_[copy].is(Packet::kTelemetry)) trail(copy) = trail(packet);
   std::memcpy(bytes(copy), bytes(packet), real_bytes);
   return copy;
 }

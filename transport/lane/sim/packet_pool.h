@@ -7,9 +7,13 @@
 // Thread rule: one owner. A record's reference is valid until the next Allocate, its bytes until Free.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "transport/base/limits.h"
+#include "transport/base/telemetry.h"
 
 namespace paceline::sim {
 
@@ -22,6 +26,7 @@ struct Packet {
     kMarked = 4,      // congestion experienced
     kTrimmed = 8,     // payload was cut by a switch
     kPhantom = 16,    // payload has a length only
+    kTelemetry = 32,  // switch ports write into its TelemetryTrail
   };
 
   uint32_t next = kNoPacket;  // in whichever queue it waits
@@ -41,6 +46,16 @@ struct Packet {
   uint32_t real_bytes() const { return header_bytes + ((flags & (kPhantom | kTrimmed)) != 0 ? 0 : payload_bytes); }
 };
 static_assert(sizeof(Packet) == 32);
+
+// What the ports on the way have said of themselves, in their order.
+struct TelemetryTrail {
+  uint32_t hops = 0;
+  std::array<HopTelemetry, limits::kMaxTelemetryHops> hop;
+
+  void Add(const HopTelemetry& record) {
+    if (hops < hop.size()) hop[hops++] = record;
+  }
+};
 
 class PacketPool {
  public:
@@ -65,6 +80,14 @@ class PacketPool {
     return block == kNoPacket ? Chunk(inline_chunks_, packet, kInlineBytes) : Chunk(block_chunks_, block, block_bytes_);
   }
 
+  // Of a packet with kTelemetry; starts with whatever an earlier packet left. Takes no memory before the first call.
+  TelemetryTrail& trail(uint32_t packet) {
+    while (trail_chunks_.size() <= packet / kPerChunk) {
+      trail_chunks_.push_back(std::make_unique<TelemetryTrail[]>(kPerChunk));
+    }
+    return trail_chunks_[packet / kPerChunk][packet % kPerChunk];
+  }
+
   size_t in_use() const { return in_use_; }
   size_t capacity() const { return records_.size(); }
 
@@ -82,6 +105,7 @@ class PacketPool {
   std::vector<Packet> records_;
   Chunks inline_chunks_;
   Chunks block_chunks_;
+  std::vector<std::unique_ptr<TelemetryTrail[]>> trail_chunks_;
   std::vector<uint32_t> free_blocks_;
   uint32_t free_ = kNoPacket;
   size_t in_use_ = 0;

@@ -16,6 +16,7 @@ SimLane::SimLane(Fabric& fabric, uint32_t nic) : fabric_(fabric), nic_(nic), add
   capabilities_.ecn = config.ecn_max_bytes != 0;
   capabilities_.rx_timestamps = true;
   capabilities_.trimming = config.trimming;
+  capabilities_.telemetry = true;
   capabilities_.keeps_path_order = !config.adaptive_routing;
   capabilities_.entropies = config.entropies;
   capabilities_.header_bytes = config.header_bytes;
@@ -76,6 +77,10 @@ void SimLane::SendOne(const TxSegment& segment) {
   if (segment.control) record.set(Packet::kControl);
   if (segment.ecn_capable) record.set(Packet::kEcnCapable);
   if (phantom) record.set(Packet::kPhantom);
+  if (segment.telemetry) {
+    record.set(Packet::kTelemetry);
+    pool.trail(packet).hops = 0;
+  }
   uint8_t* bytes = pool.bytes(packet);
   std::memcpy(bytes, segment.header, segment.header_bytes);
   if (!phantom) std::memcpy(bytes + segment.header_bytes, segment.payload, segment.payload_bytes);
@@ -124,6 +129,10 @@ size_t SimLane::Receive(std::span<RxSegment> out, Time) {
     segment.data = pool.bytes(arrival.packet);
     segment.source = &fabric_.lanes_[record.source]->address_;
     segment.received_at = ToTime(arrival.time);
+    if (record.is(Packet::kTelemetry)) {
+      const TelemetryTrail& trail = pool.trail(arrival.packet);
+      segment.telemetry = std::span(trail.hop).first(trail.hops);
+    }
     counters_.rx_packets += 1;
     counters_.rx_bytes += segment.data_bytes + segment.phantom_bytes;
     lent_.push_back(arrival.packet);

@@ -1,5 +1,6 @@
-// A NIC of the simulated fabric as a Lane. It states ECN, receive timestamps, the fabric's entropies and link rate, and
-// trimming when the fabric does it. Payloads may be phantom (TxSegment::payload null): they have a length and no bytes.
+// A NIC of the simulated fabric as a Lane. It states ECN, in-band telemetry, receive timestamps, the fabric's entropies
+// and link rate, and trimming when the fabric does it. Payloads may be phantom (TxSegment::payload null): they have a
+// length and no bytes.
 //
 // The send queue is short (FabricConfig::nic_queue_packets), control first, so that the protocol above keeps control of
 // what leaves when; a host that filled it is polled again once half of it is free.

@@ -178,5 +178,15 @@ TEST(EngineCreate, NamesWhatIsWrong) {
   EXPECT_THAT(create(options), HasSubstr("no_such_parameter"));
 }
 
+TEST(EngineCreate, RefusesAnAlgorithmThatNeedsWhatNoLaneBrings) {
+  EngineOptions options = Options();
+  options.endpoint.congestion_control = "hpcc";
+  std::vector<std::unique_ptr<Lane>> lanes;
+  lanes.push_back(std::make_unique<MemoryLane>(0));
+  const auto engine = Engine::Create(options, std::move(lanes));
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(std::string(engine.status().message()), HasSubstr("'hpcc' needs in-band telemetry"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -18,6 +18,7 @@ class Recorder final : public FrameHandler {
   void OnGrant(const GrantFrame& frame) override { grants.push_back(frame), order += 'g'; }
   void OnDemand(const DemandFrame& frame) override { demands.push_back(frame), order += 'd'; }
   void OnTrimmed(const TrimmedFrame& frame) override { trimmed.push_back(frame), order += 't'; }
+  void OnTelemetry(const TelemetryFrame& frame) override { telemetry.push_back(frame), order += 'm'; }
   void OnNotReady(uint32_t message) override { values.push_back(message), order += 'n'; }
   void OnPing(uint32_t value) override { values.push_back(value), order += 'p'; }
   void OnPong(uint32_t value) override { values.push_back(value), order += 'q'; }
@@ -29,6 +30,7 @@ class Recorder final : public FrameHandler {
   std::vector<GrantFrame> grants;
   std::vector<DemandFrame> demands;
   std::vector<TrimmedFrame> trimmed;
+  std::vector<TelemetryFrame> telemetry;
   std::vector<uint32_t> values;
   std::string order;
 };
@@ -60,6 +62,16 @@ GrantFrame SomeGrant() {
   return grant;
 }
 
+TelemetryFrame SomeTelemetry() {
+  TelemetryFrame telemetry;
+  telemetry.port = 5;
+  telemetry.hops = limits::kMaxTelemetryHops;
+  for (uint8_t i = 0; i < telemetry.hops; ++i) {
+    telemetry.hop[i] = {i + 10u, 0x10000u + i, 0xfffffff0u + i, 0x80000000u + i, Rate::Gbps(100)};
+  }
+  return telemetry;
+}
+
 // One of each kind, in the order of the letters above.
 std::vector<uint8_t> OneOfEach() {
   std::vector<uint8_t> buffer(limits::kMaxControlBytes);
@@ -68,6 +80,7 @@ std::vector<uint8_t> OneOfEach() {
   WriteGrant(writer, SomeGrant());
   WriteDemand(writer, {.port = 2, .cap = 9, .tx_total = 10, .lost_total = 11, .backlog = 12});
   WriteTrimmed(writer, {.count = 2, .psns = {5, 6}});
+  WriteTelemetry(writer, SomeTelemetry());
   WriteValue(writer, FrameType::kNotReady, 1);
   WriteValue(writer, FrameType::kPing, 2);
   WriteValue(writer, FrameType::kPong, 3);
@@ -82,7 +95,7 @@ std::vector<uint8_t> OneOfEach() {
 TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   Recorder recorder;
   ASSERT_TRUE(ParseFrames(OneOfEach(), recorder));
-  EXPECT_EQ(recorder.order, "agdtnpqckx");
+  EXPECT_EQ(recorder.order, "agdtmnpqckx");
   const AckFrame ack = SomeAck(true);
   EXPECT_EQ(recorder.acks[0].last_psn, ack.last_psn);
   EXPECT_EQ(recorder.acks[0].timestamp, ack.timestamp);
@@ -108,6 +121,13 @@ TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   EXPECT_EQ(recorder.demands[0].backlog, 12u);
   EXPECT_EQ(recorder.trimmed[0].count, 2u);
   EXPECT_EQ(recorder.trimmed[0].psns[1], 6u);
+  EXPECT_EQ(recorder.telemetry[0].port, 5u);
+  ASSERT_EQ(recorder.telemetry[0].hops, limits::kMaxTelemetryHops);
+  EXPECT_EQ(recorder.telemetry[0].hop[7].link, 17u);
+  EXPECT_EQ(recorder.telemetry[0].hop[7].queue_bytes, 0x10007u);
+  EXPECT_EQ(recorder.telemetry[0].hop[7].sent_bytes, 0xfffffff7u);
+  EXPECT_EQ(recorder.telemetry[0].hop[7].time_nanos, 0x80000007u);
+  EXPECT_NEAR(recorder.telemetry[0].hop[7].rate.gbps(), 100, 0.1);
   EXPECT_EQ(recorder.values, (std::vector<uint32_t>{1, 2, 3, 4, 5, 6}));
 }
 
@@ -124,10 +144,14 @@ TEST(FramesTest, SizesAreAsStated) {
   Writer demands(buffer);
   WriteDemand(demands, {});
   EXPECT_EQ(demands.size(), kDemandBytes);
+  Writer telemetry(buffer);
+  WriteTelemetry(telemetry, SomeTelemetry());
+  EXPECT_EQ(telemetry.size(), TelemetryBytes(SomeTelemetry()));
 }
 
 TEST(FramesTest, TheLargestOfEachFitIntoOneControlPacket) {
-  EXPECT_LE(AckBytes(SomeAck(true)) + GrantBytes(SomeGrant()) + 4 + 4 * TrimmedFrame::kMaxPsns + kDemandBytes + 12 + 24,
+  EXPECT_LE(AckBytes(SomeAck(true)) + TelemetryBytes(SomeTelemetry()) + GrantBytes(SomeGrant()) + 4 +
+                4 * TrimmedFrame::kMaxPsns + kDemandBytes + 12 + 24,
             limits::kMaxControlBytes);
 }
 
@@ -143,7 +167,7 @@ TEST(FramesTest, NothingIsHandedOverOfABodyThatIsCut) {
       EXPECT_TRUE(recorder.order.empty());
     }
   }
-  EXPECT_EQ(good, 10u);
+  EXPECT_EQ(good, 11u);
 }
 
 TEST(FramesTest, RefusesWhatBreaksABound) {
@@ -174,7 +198,14 @@ TEST(FramesTest, RefusesWhatBreaksABound) {
     for (int i = 0; i < 100; ++i) w.U32(0);
   }));
   EXPECT_TRUE(refused([&](Writer& w) { w.U64(0); }));
-  EXPECT_TRUE(refused([&](Writer& w) { w.U64(11); }));
+  TelemetryFrame telemetry = SomeTelemetry();
+  telemetry.port = limits::kMaxPorts;
+  EXPECT_TRUE(refused([&](Writer& w) { WriteTelemetry(w, telemetry); }));
+  EXPECT_TRUE(refused([&](Writer& w) {
+    w.U8(11), w.U8(0), w.U8(limits::kMaxTelemetryHops + 1), w.U8(0);
+    for (int i = 0; i < 100; ++i) w.U32(0);
+  }));
+  EXPECT_TRUE(refused([&](Writer& w) { w.U64(12); }));
   EXPECT_TRUE(recorder.order.empty());
 }
 
@@ -192,6 +223,7 @@ TEST(FramesTest, SurvivesRandomBytes) {
     const bool parsed = ParseFrames(bytes, recorder);
     ASSERT_TRUE(parsed || recorder.order.empty());
     for (const AckFrame& ack : recorder.acks) ASSERT_LE(ack.words, limits::kSackWords);
+    for (const TelemetryFrame& frame : recorder.telemetry) ASSERT_LE(frame.hops, limits::kMaxTelemetryHops);
   }
 }
 

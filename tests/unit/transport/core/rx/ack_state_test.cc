@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace paceline {
 namespace {
 
@@ -50,6 +52,27 @@ TEST(AckStateTest, WaitsForAPacketToRideOnOnce) {
   EXPECT_FALSE(acks.Defer());
   Built(acks, At(0));
   EXPECT_TRUE(acks.Defer());
+}
+
+TEST(AckStateTest, TelemetryIsToldOnceAndOnlyTheNewest) {
+  AckState acks;
+  EXPECT_EQ(acks.TakeTelemetry(), nullptr);
+  std::vector<HopTelemetry> hops(3);
+  hops[2].link = 7;
+  acks.OnTelemetry(1, hops);
+  hops[2].link = 8;
+  acks.OnTelemetry(2, hops);
+  const wire::TelemetryFrame* told = acks.TakeTelemetry();
+  ASSERT_NE(told, nullptr);
+  EXPECT_EQ(told->port, 2u);
+  ASSERT_EQ(told->hops, 3u);
+  EXPECT_EQ(told->hop[2].link, 8u);
+  EXPECT_EQ(acks.TakeTelemetry(), nullptr);
+  acks.OnTelemetry(0, std::vector<HopTelemetry>(100));  // more than a frame takes
+  EXPECT_EQ(acks.TakeTelemetry()->hops, limits::kMaxTelemetryHops);
+  acks.OnTelemetry(0, hops);
+  acks.ReleaseIdleState();
+  EXPECT_EQ(acks.TakeTelemetry(), nullptr);
 }
 
 TEST(AckStateTest, KnowsCopiesAndWhatIsTooFarAhead) {

@@ -320,6 +320,75 @@ TEST(FabricTest, SlowLinkTakesLonger) {
   EXPECT_EQ(receiver.last_received().nanos(), (332'800 + 2'000'000 + 40 * 4 * 332'800 + 999) / 1000);
 }
 
+TEST(FabricTest, TelemetryIsOfEverySwitchPortOnTheWayAndOnlyForThoseWhoAsk) {
+  FabricConfig config;
+  config.topology.kind = TopologyKind::kFatTree;
+  config.topology.hosts = 32;
+  auto fabric = Build(config);
+  SimLane& from = fabric->lane(0);
+  ASSERT_TRUE(from.capabilities().telemetry);
+  const std::vector<uint8_t> header(40);
+  TxSegment segments[3] = {Segment(header, 31), Segment(header, 31), Segment(header, 31)};
+  for (TxSegment& segment : segments) segment.payload_bytes = 4096;
+  segments[0].telemetry = segments[2].telemetry = true;
+  ASSERT_EQ(from.Send(segments), 3u);
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(fabric->lane(31).Receive(in, fabric->now()), 3u);
+  EXPECT_TRUE(in[1].telemetry.empty());
+  ASSERT_EQ(in[0].telemetry.size(), 5u);  // ToR, aggregation, core, aggregation, ToR; not the NIC
+  ASSERT_EQ(in[2].telemetry.size(), 5u);
+  const SwitchInfo& tor = fabric->topology().switches()[0];
+  EXPECT_GE(in[0].telemetry[0].link, tor.first_up_port);
+  EXPECT_LT(in[0].telemetry[0].link, tor.first_up_port + tor.up_ports);
+  EXPECT_TRUE(fabric->IsLastHop(in[0].telemetry[4].link));
+  for (size_t hop = 0; hop < 5; ++hop) {
+    const HopTelemetry &first = in[0].telemetry[hop], &third = in[2].telemetry[hop];
+    EXPECT_EQ(first.link, third.link);  // of one path
+    EXPECT_EQ(first.rate.gbps(), 100);
+    EXPECT_EQ(first.sent_bytes, 4160u);
+    EXPECT_EQ(third.sent_bytes, 3 * 4160u);
+    EXPECT_EQ(first.queue_bytes, 0u);
+    EXPECT_NEAR(third.time_nanos - first.time_nanos, 2 * 332.8, 1);
+  }
+}
+
+TEST(FabricTest, TelemetryShowsWhatWaitsBehindThePacket) {
+  auto fabric = Build(SmallSwitch());
+  const std::vector<uint8_t> header(40);
+  for (uint32_t host = 1; host < 4; ++host) {
+    TxSegment segment = Segment(header, 0);
+    segment.payload_bytes = 4096;
+    segment.telemetry = true;
+    fabric->lane(host).Send({&segment, 1});
+  }
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(fabric->lane(0).Receive(in, fabric->now()), 3u);
+  // The first leaves at once, before the others have come; behind the second the third waits.
+  EXPECT_EQ(in[0].telemetry[0].queue_bytes, 0u);
+  EXPECT_EQ(in[1].telemetry[0].queue_bytes, 4160u);
+  EXPECT_EQ(in[2].telemetry[0].queue_bytes, 0u);
+  EXPECT_EQ(in[2].telemetry[0].sent_bytes, 3 * 4160u);
+}
+
+TEST(FabricTest, ACopyMadeOnTheWayKeepsItsTelemetry) {
+  FabricConfig config = SmallSwitch();
+  config.faults = {Fault{.kind = FaultKind::kDuplicate, .probability = 1, .target = "host:0/nic:0"}};
+  auto fabric = Build(config);
+  const std::vector<uint8_t> header(40);
+  TxSegment segment = Segment(header, 0);
+  segment.payload_bytes = 4096;
+  segment.telemetry = true;
+  fabric->lane(1).Send({&segment, 1});
+  fabric->Run(Time::Never());
+  RxSegment in[4];
+  ASSERT_EQ(fabric->lane(0).Receive(in, fabric->now()), 2u);
+  ASSERT_EQ(in[0].telemetry.size(), 1u);
+  ASSERT_EQ(in[1].telemetry.size(), 1u);
+  EXPECT_EQ(in[1].telemetry[0].time_nanos, in[0].telemetry[0].time_nanos);
+}
+
 // Two leaves of four hosts and four spines; each host of the first sends over one path.
 FabricConfig TwoLeaves(bool adaptive) {
   FabricConfig config;
