@@ -58,8 +58,7 @@ absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& s
   uint64_t flows = 0;
   for (size_t section = 0; section < study.sections.size(); ++section) {
     const Scenario& scenario = study.sections[section].scenario;
-    absl::StatusOr<Workload> workload =
-        BuildWorkload(scenario.workload, scenario.fabric.topology.hosts, scenario.seeds[0]);
+    absl::StatusOr<Workload> workload = WorkloadOf(scenario, scenario.seeds[0]);
     if (!workload.ok()) return workload.status();
     for (const AlgorithmChoice& algorithm : scenario.algorithms) {
       for (uint64_t seed : scenario.seeds) {

@@ -64,13 +64,15 @@ Time Host::Prepare() {
   std::array<ConnectionEvent, 64> events;  // all connections are established by now; nobody asks how
   while (endpoint().PollConnectionEvents(events) > 0) {
   }
-  return scheduled_.empty() ? Time::Never() : scheduled_[0].due;
+  const Time first = scheduled_.empty() ? Time::Never() : scheduled_[0].due;
+  return timers_.empty() ? first : std::min(first, timers_.begin()->first);
 }
 
 Time Host::Poll(Time now) {
   constexpr int kMostPasses = 64;  // a bound on what happens in one instant
   Time next = now;
   for (int pass = 0; pass < kMostPasses; ++pass) {
+    TellTimers(now);
     bool more = PostDue(now);
     recorder_->sources().clear();
     next = engine_->Poll(now);
@@ -80,7 +82,16 @@ Time Host::Poll(Time now) {
   }
   if (!ready_.empty()) next = std::min(next, now + Duration::Micros(1));  // a post met a bound: try again
   if (next_scheduled_ < scheduled_.size()) next = std::min(next, scheduled_[next_scheduled_].due);
+  if (!timers_.empty()) next = std::min(next, timers_.begin()->first);
   return next;
+}
+
+void Host::TellTimers(Time now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    const auto [due, timer] = *timers_.begin();
+    timers_.erase(timers_.begin());
+    events_->OnTimer(timer, due);
+  }
 }
 
 bool Host::PostDue(Time now) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +25,7 @@ class FlowEvents {
   virtual void OnStarted(uint32_t flow, Time due) = 0;            // posted; `due`: when it should have been
   virtual void OnSent(uint32_t flow, bool ok, Time now) = 0;      // the sender has the completion
   virtual void OnReceived(uint32_t flow, bool ok, Time now) = 0;  // the receiver has every byte
+  virtual void OnTimer(uint32_t timer, Time due) = 0;             // a time asked for with StartTimer has come
 };
 
 // What a host has to post for one flow.
@@ -52,6 +55,8 @@ class Host : public sim::HostDriver {
   Time Prepare();
   // During the run: as soon as possible. The caller requests a poll.
   void PostNow(const Posting& posting) { ready_.push_back(posting); }
+  // At any time: OnTimer(timer) at `due`. During the run the caller requests a poll for then.
+  void StartTimer(uint32_t timer, Time due) { timers_.emplace(due, timer); }
 
   Time Poll(Time now) override;
 
@@ -59,6 +64,7 @@ class Host : public sim::HostDriver {
   class SourceRecorder;  // the lane, noting whom arrivals come from
 
   explicit Host(FlowEvents* events) : events_(events) {}
+  void TellTimers(Time now);
   bool PostDue(Time now);
   bool Post(const Posting& posting, Time now);
   bool TakeCompletions(Time now);
@@ -71,6 +77,7 @@ class Host : public sim::HostDriver {
   std::vector<Posting> scheduled_;  // ascending by time
   size_t next_scheduled_ = 0;
   std::deque<Posting> ready_;
+  std::set<std::pair<Time, uint32_t>> timers_;  // in order of time, then of number
   struct Awaited {
     ConnectionId connection = kNoConnection;
     uint64_t largest_bytes = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "transport/base/random.h"
 #include "transport/lane/sim/faults.h"
@@ -60,10 +61,20 @@ Picos IdealModel::FlowIdeal(const Flow& flow) const {
          sim::SerialisationPicos(full, topology_.nic_bits_per_second());
 }
 
-std::optional<Picos> IdealModel::PhaseIdeal(const Workload& workload, const std::vector<uint32_t>& flows) const {
+FlowCost IdealModel::LeastTimes(const Flow& flow) const {
+  const uint64_t line = topology_.nic_bits_per_second();
+  const uint32_t nics = topology_.config().nics_per_host;
+  const uint32_t from = flow.source * nics, to = flow.destination * nics;
+  const uint64_t wire = WireBytes(flow.bytes);
+  const auto packet = static_cast<uint32_t>(std::min<uint64_t>(wire, mtu_bytes_ + header_bytes_));
+  const auto rest = static_cast<Picos>(static_cast<double>(wire - packet) * 8e12 / static_cast<double>(line));
+  const Picos round_trip = topology_.BaseRtt(from, to, packet, header_bytes_);
+  const Picos back = topology_.BaseRtt(from, to, header_bytes_, header_bytes_) / 2;
+  return {.sent = rest + round_trip, .received = rest + round_trip - back};
+}
+
+std::optional<Picos> IdealModel::BusiestLink(const Workload& workload, const std::vector<uint32_t>& flows) const {
   Picos longest = 0;
-  Picos first_start = flows.empty() ? 0 : workload.flows[flows[0]].start;
-  for (uint32_t index : flows) first_start = std::min(first_start, workload.flows[index].start);
   const uint32_t nics = topology_.config().nics_per_host;
   for (size_t level = 0; level < levels_.size(); ++level) {
     std::vector<uint64_t> out(levels_[level].size()), in(levels_[level].size());
@@ -85,51 +96,52 @@ std::optional<Picos> IdealModel::PhaseIdeal(const Workload& workload, const std:
       }
     }
   }
+  return longest;
+}
+
+std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
+  std::vector<uint32_t> all(workload.flows.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const std::optional<Picos> longest = BusiestLink(workload, all);
+  if (!longest) return std::nullopt;
+  Picos first_start = workload.flows.empty() ? 0 : workload.flows[0].start;
+  for (const Flow& flow : workload.flows) first_start = std::min(first_start, flow.start);
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  Picos total = first_start + longest + topology_.LongestBaseRtt(full, header_bytes_) -
+  Picos total = first_start + *longest + topology_.LongestBaseRtt(full, header_bytes_) -
                 sim::SerialisationPicos(full, topology_.nic_bits_per_second());
-  for (uint32_t index : flows) {
-    const Flow& flow = workload.flows[index];
+  for (const Flow& flow : workload.flows) {
     if (flow.start > first_start) total = std::max(total, flow.start + FlowIdeal(flow));
   }
   return total;
 }
 
-std::optional<Picos> IdealModel::WorkloadIdeal(const Workload& workload) const {
-  const size_t triggers = workload.triggers.size();
-  // A trigger that starts its flows one at a time (a window) orders flows but starts no phase: they belong to the phase
-  // of the flows that fire it.
-  std::vector<std::vector<uint32_t>> phases(triggers + 1);
-  std::vector<uint32_t> phase_of(workload.flows.size(), static_cast<uint32_t>(triggers));
-  for (uint32_t index = 0; index < workload.flows.size(); ++index) {
-    const uint32_t trigger = workload.flows[index].trigger;
-    if (trigger != kNoTrigger && !workload.triggers[trigger].one_at_a_time) phase_of[index] = trigger;
-    phases[phase_of[index]].push_back(index);
-  }
-  std::vector<Picos> duration(triggers + 1), finish(triggers + 1);
-  for (size_t phase = 0; phase <= triggers; ++phase) {
-    if (phases[phase].empty()) continue;
-    const std::optional<Picos> ideal = PhaseIdeal(workload, phases[phase]);
-    if (!ideal) return std::nullopt;
-    duration[phase] = *ideal;
-  }
-  // Longest chain: as many rounds as there are phases at most.
-  finish = duration;
-  for (size_t round = 0; round <= triggers; ++round) {
-    bool changed = false;
-    for (uint32_t index = 0; index < workload.flows.size(); ++index) {
-      for (uint32_t fired : {workload.flows[index].fires_when_sent, workload.flows[index].fires_when_received}) {
-        if (fired == kNoTrigger || workload.triggers[fired].one_at_a_time || phases[fired].empty()) continue;
-        const Picos through = finish[phase_of[index]] + duration[fired];
-        if (phase_of[index] != fired && through > finish[fired]) {
-          finish[fired] = through;
-          changed = true;
-        }
-      }
+std::optional<CriticalPath> IdealModel::Dependent(const Workload& workload) const {
+  const uint64_t line = topology_.nic_bits_per_second();
+  const auto flow_cost = [this](const Flow& flow) { return LeastTimes(flow); };
+  const auto together = [&](const std::vector<uint32_t>& flows) {
+    std::optional<Picos> longest = BusiestLink(workload, flows);
+    Picos latency = sim::kNeverPicos;
+    for (uint32_t index : flows) {
+      const Flow& flow = workload.flows[index];
+      const auto sending =
+          static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / static_cast<double>(line));
+      latency = std::min(latency, LeastTimes(flow).received - sending);
     }
-    if (!changed) break;
+    if (longest) *longest += latency;
+    return longest;
+  };
+  return FindCriticalPath(workload, {flow_cost, together});
+}
+
+std::optional<CriticalPath> IdealModel::WorkloadIdeal(const Workload& workload) const {
+  // A trigger that starts its flows one at a time (a window) orders flows, but changes no bound.
+  if (std::any_of(workload.triggers.begin(), workload.triggers.end(),
+                  [](const Trigger& trigger) { return !trigger.one_at_a_time; })) {
+    return Dependent(workload);
   }
-  return *std::max_element(finish.begin(), finish.end());
+  const std::optional<Picos> ideal = Independent(workload);
+  if (!ideal) return std::nullopt;
+  return CriticalPath{.flows = *ideal, .end = *ideal};
 }
 
 std::vector<double> LastingLinkFractions(const sim::FabricConfig& config, const sim::Topology& topology) {

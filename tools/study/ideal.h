@@ -2,9 +2,9 @@
 //
 // ideal = over all links, the largest of (wire bytes that must cross it, each packet once, spread as evenly as the
 // parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
-// the same are one: a host's up and down link, all uplinks (downlinks) of a ToR, of a pod. With dependent flows, the
-// longest chain of such times, one for each group of flows that start together. Flows that start late count from their
-// start.
+// the same are one: a host's up and down link, all uplinks (downlinks) of a ToR, of a pod. Flows that start late count
+// from their start. With dependent flows, the longest chain of delays and of flows that each have the fabric for
+// themselves; flows that one trigger waits for, and all flows of the run, also share links as above.
 //
 // Thread rule: pure functions. Times are picoseconds.
 #pragma once
@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "tools/study/critical_path.h"
 #include "tools/study/workload.h"
 #include "transport/lane/sim/fabric.h"
 #include "transport/lane/sim/topology.h"
@@ -32,10 +33,15 @@ class IdealModel {
   // Of one flow alone: at line rate, with its pair's own round trip, from its start.
   sim::Picos FlowIdeal(const Flow& flow) const;
   // Of the whole workload, from time 0. Nothing when a link that is needed has no capacity left.
-  std::optional<sim::Picos> WorkloadIdeal(const Workload& workload) const;
+  std::optional<CriticalPath> WorkloadIdeal(const Workload& workload) const;
 
  private:
-  std::optional<sim::Picos> PhaseIdeal(const Workload& workload, const std::vector<uint32_t>& flows) const;
+  std::optional<sim::Picos> Independent(const Workload& workload) const;
+  std::optional<CriticalPath> Dependent(const Workload& workload) const;
+  // What a flow takes from its start when it is alone.
+  FlowCost LeastTimes(const Flow& flow) const;
+  // The longest time that any link needs for what must cross it of these flows.
+  std::optional<sim::Picos> BusiestLink(const Workload& workload, const std::vector<uint32_t>& flows) const;
   double Rate(uint32_t port) const;  // bits per second
 
   const sim::Topology& topology_;

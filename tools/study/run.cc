@@ -29,6 +29,7 @@ class Run : public FlowEvents {
     out_.workload = std::move(workload);
     out_.flows.resize(out_.workload.flows.size());
     unfinished_ = out_.flows.size();
+    for (const Trigger& trigger : out_.workload.triggers) unfinished_ += trigger.delay > 0 ? 1 : 0;
     if (absl::Status status = Build(); !status.ok()) return status;
     Connect();
     ScheduleAll();
@@ -48,7 +49,7 @@ class Run : public FlowEvents {
     flow.finish_ns = (now - epoch_).nanos();
     if (progress_ != nullptr) progress_->fetch_add(1, std::memory_order_relaxed);
     Fire(out_.workload.flows[index].fires_when_sent, now);
-    if (--unfinished_ == 0) fabric_->Stop();
+    Finished(now);
   }
 
   void OnReceived(uint32_t index, bool ok, Time now) override {
@@ -56,7 +57,13 @@ class Run : public FlowEvents {
       ++out_.failed_operations;
       return;
     }
+    out_.flows[index].received_ns = (now - epoch_).nanos();
     Fire(out_.workload.flows[index].fires_when_received, now);
+  }
+
+  void OnTimer(uint32_t trigger, Time due) override {
+    GoOff(trigger, due);
+    if (out_.workload.triggers[trigger].delay > 0) Finished(due);
   }
 
  private:
@@ -183,6 +190,11 @@ class Run : public FlowEvents {
     for (const Trigger& trigger : out_.workload.triggers) {
       triggers_.push_back({trigger.firings, 0});
     }
+    for (uint32_t number = 0; number < triggers_.size(); ++number) {
+      const Trigger& trigger = out_.workload.triggers[number];
+      if (trigger.firings > 0 || trigger.one_at_a_time) continue;
+      hosts_[trigger.host]->StartTimer(number, epoch_ + (sim::ToTime(trigger.start + trigger.delay) - Time()));
+    }
     for (uint32_t host = 0; host < hosts_.size(); ++host) {
       const Time first = hosts_[host]->Prepare();
       if (!first.is_never()) fabric_->RequestPoll(host, first);
@@ -198,7 +210,23 @@ class Run : public FlowEvents {
       return;
     }
     if (state.firings_left == 0 || --state.firings_left > 0) return;
+    if (trigger.delay == 0) return GoOff(number, now);
+    const Time due = now + (sim::ToTime(trigger.delay) - Time());
+    hosts_[trigger.host]->StartTimer(number, due);
+    fabric_->RequestPoll(trigger.host, due);
+  }
+
+  void GoOff(uint32_t number, Time now) {
+    const Trigger& trigger = out_.workload.triggers[number];
     for (uint32_t flow : trigger.flows) StartFlow(flow, now);
+    for (uint32_t fired : trigger.fires) Fire(fired, now);
+  }
+
+  // A flow or a delay is over: the run ends with the last.
+  void Finished(Time now) {
+    if (--unfinished_ > 0) return;
+    out_.end_ns = (now - epoch_).nanos();
+    fabric_->Stop();
   }
 
   void StartFlow(uint32_t index, Time now) {
@@ -212,19 +240,24 @@ class Run : public FlowEvents {
   double DeadlineMicros() const {
     if (scenario_.deadline_us > 0) return scenario_.deadline_us;
     const auto ideal = ideal_->WorkloadIdeal(out_.workload);
-    return sim::PicosToMicros(ideal.value_or(0)) * kDeadlineFactor + kDeadlineExtraMicros;
+    return sim::PicosToMicros(ideal ? ideal->end : 0) * kDeadlineFactor + kDeadlineExtraMicros;
   }
 
   void Collect() {
     const sim::Fabric& fabric = *fabric_;
     out_.fabric = fabric.counters();
-    out_.ideal_us = sim::PicosToMicros(ideal_->WorkloadIdeal(out_.workload).value_or(0));
+    const CriticalPath best = ideal_->WorkloadIdeal(out_.workload).value_or(CriticalPath());
+    out_.ideal_us = sim::PicosToMicros(best.flows);
+    out_.ideal_end_us = sim::PicosToMicros(best.end);
+    out_.compute_us = sim::PicosToMicros(ComputingAlone(out_.workload));
     std::vector<double> left = LastingLinkFractions(fabric.config(), fabric.topology());
     if (!left.empty()) {
       out_.damaged = true;
       const IdealModel damaged(fabric.topology(), fabric.config().mtu_bytes, fabric.config().header_bytes,
                                std::move(left));
-      if (const auto ideal = damaged.WorkloadIdeal(out_.workload)) out_.ideal_damaged_us = sim::PicosToMicros(*ideal);
+      if (const auto ideal = damaged.WorkloadIdeal(out_.workload)) {
+        out_.ideal_damaged_us = sim::PicosToMicros(ideal->flows);
+      }
     }
     for (size_t i = 0; i < out_.flows.size(); ++i) {
       const Flow& flow = out_.workload.flows[i];
@@ -307,10 +340,10 @@ class Run : public FlowEvents {
 absl::StatusOr<RunOutcome> ExecuteRun(const Scenario& scenario, const AlgorithmChoice& algorithm, uint64_t seed,
                                       std::atomic<uint64_t>* progress) {
   const Time began = MonotonicNow();
-  absl::StatusOr<Workload> workload = BuildWorkload(scenario.workload, scenario.fabric.topology.hosts, seed);
+  absl::StatusOr<Workload> workload = WorkloadOf(scenario, seed);
   if (!workload.ok()) return workload.status();
   std::vector<double> alone_us;
-  if (scenario.workload.kind == "victim") {
+  if (std::any_of(workload->flows.begin(), workload->flows.end(), [](const Flow& flow) { return flow.victim; })) {
     absl::StatusOr<RunOutcome> alone = Run(scenario, algorithm, seed, nullptr).Execute(VictimsAlone(*workload));
     if (!alone.ok()) return alone.status();
     for (const FlowOutcome& flow : alone->flows) {

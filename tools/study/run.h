@@ -20,9 +20,10 @@
 namespace paceline::tools {
 
 struct FlowOutcome {
-  int64_t start_ns = -1;   // from the start of the run; -1: never started
-  int64_t finish_ns = -1;  // the sender's completion; -1: not finished
-  double slowdown = 0;     // over the flow's own ideal; 0: not finished
+  int64_t start_ns = -1;     // from the start of the run; -1: never started
+  int64_t finish_ns = -1;    // the sender's completion; -1: not finished
+  int64_t received_ns = -1;  // the receiver has every byte; -1: not yet
+  double slowdown = 0;       // over the flow's own ideal; 0: not finished
 };
 
 struct PortSeries {
@@ -38,6 +39,10 @@ struct RunOutcome {
   std::vector<FlowOutcome> flows;
   uint64_t failed_operations = 0;
   double ideal_us = 0;
+  // Of a workload that computes: the end of everything, the least that it could be, and computing without a network.
+  int64_t end_ns = -1;  // -1: not over
+  double ideal_end_us = 0;
+  double compute_us = 0;                    // 0: computes nothing
   bool damaged = false;                     // lasting faults took link capacity
   std::optional<double> ideal_damaged_us;   // nothing when no path is left for some flow
   std::vector<double> victim_alone_fct_us;  // ascending; of the finished victims of a run without the incast

@@ -1,14 +1,15 @@
 #include "tools/study/scenario.h"
 
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "tools/study/connection_matrix.h"
+#include "tools/study/load_workload.h"
+#include "tools/study/micros.h"
 #include "tools/study/table_reader.h"
+#include "tools/study/workloads/pattern.h"
 #include "transport/base/limits.h"
 #include "transport/core/path/path_policy.h"
 
@@ -16,10 +17,6 @@ namespace paceline::tools {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMaxMicros = 1e9;  // 1000 s
-
-sim::Picos MicrosToPicos(double micros) { return static_cast<sim::Picos>(std::llround(micros * 1e6)); }
 
 const std::vector<std::pair<std::string, sim::TopologyKind>>& Topologies() {
   static const std::vector<std::pair<std::string, sim::TopologyKind>> list = {
@@ -55,7 +52,7 @@ class Loader {
 
   absl::StatusOr<Scenario> Load() {
     TableReader top("", &table_);
-    for (auto step : {&Loader::LoadWorkload, &Loader::LoadFabric, &Loader::LoadPaths, &Loader::LoadAlgorithms,
+    for (auto step : {&Loader::LoadWorkloadTable, &Loader::LoadFabric, &Loader::LoadPaths, &Loader::LoadAlgorithms,
                       &Loader::LoadFaults, &Loader::LoadRun}) {
       if (absl::Status status = (this->*step)(top); !status.ok()) return status;
     }
@@ -65,56 +62,17 @@ class Loader {
   }
 
  private:
-  absl::Status LoadWorkload(TableReader& top) {
-    TableReader reader("workload", top.Table("workload"));
-    WorkloadConfig& w = scenario_.workload;
-    w.kind = reader.Choice("kind", w.kind, {"incast", "alltoall", "permutation", "victim", "connection_matrix"},
-                           {"allreduce_ring", "allreduce_tree", "allreduce_two_level", "reduce_scatter", "allgather",
-                            "broadcast", "pipeline", "moe", "storage", "training_step"});
-    w.fan_in = static_cast<uint32_t>(reader.Integer("fan_in", w.fan_in, 1, 65535));
-    w.bytes = reader.Integer("bytes", w.bytes, 1, uint64_t{1} << 40);
-    w.victim_bytes = reader.Integer("victim_bytes", w.victim_bytes, 1, uint64_t{1} << 40);
-    w.ranks = static_cast<uint32_t>(reader.Integer("ranks", 0, 0, 65536));
-    w.window = static_cast<uint32_t>(reader.Integer("window", 0, 0, 65535));
-    w.posted_ahead = reader.Bool("posted_ahead", false);
-    const double start = reader.Number("start_us", 0, 0, kMaxMicros);
-    const double jitter = reader.Number("start_jitter_us", 0, 0, kMaxMicros);
-    w.start = MicrosToPicos(start);
-    w.start_jitter = MicrosToPicos(jitter);
-    const std::string file = reader.Text("file", "");
-    json& out = scenario_.resolved["workload"];
-    out["kind"] = w.kind;
-    if (w.kind == "connection_matrix") {
-      if (file.empty()) reader.Fail("file", "must name a connection matrix");
-      w.file = std::filesystem::path(file).is_absolute() || directory_.empty()
-                   ? file
-                   : (std::filesystem::path(directory_) / file).string();
-      out["file"] = file;
-    } else {
-      if (!file.empty()) reader.Fail("file", "goes with kind = \"connection_matrix\" only");
-      out["bytes"] = w.bytes;
-      if (w.kind == "incast" || w.kind == "victim") out["fan_in"] = w.fan_in;
-      if (w.kind == "victim") out["victim_bytes"] = w.victim_bytes;
-      if (w.kind == "alltoall" || w.kind == "permutation") out["ranks"] = w.ranks;
-      out["window"] = w.window;
-      out["start_jitter_us"] = jitter;
-    }
-    out["posted_ahead"] = w.posted_ahead;
-    out["start_us"] = start;
-    return reader.Finish();
-  }
-
-  // A connection matrix without a fabric gets as many hosts as it has nodes.
-  absl::StatusOr<uint32_t> DefaultHosts() const {
-    if (scenario_.workload.kind != "connection_matrix") return 128;
-    absl::StatusOr<ConnectionMatrix> matrix = LoadConnectionMatrix(scenario_.workload.file);
-    if (!matrix.ok()) return matrix.status();
-    return matrix->nodes;
+  absl::Status LoadWorkloadTable(TableReader& top) {
+    absl::StatusOr<WorkloadConfig> workload =
+        LoadWorkload(top.Table("workload"), directory_, scenario_.resolved["workload"]);
+    if (!workload.ok()) return workload.status();
+    scenario_.workload = *std::move(workload);
+    return absl::OkStatus();
   }
 
   absl::Status LoadFabric(TableReader& top) {
     TableReader reader("fabric", top.Table("fabric"));
-    const absl::StatusOr<uint32_t> default_hosts = DefaultHosts();
+    const absl::StatusOr<uint32_t> default_hosts = scenario_.workload.pattern->DefaultHosts();
     if (!default_hosts.ok()) return default_hosts.status();
     sim::FabricConfig& f = scenario_.fabric;
     sim::TopologyConfig& t = f.topology;
@@ -338,8 +296,7 @@ class Loader {
       sim::FabricConfig config = scenario_.fabric;
       config.seed = seed;
       if (absl::Status status = sim::Fabric::Check(config); !status.ok()) return status;
-      const absl::Status status = BuildWorkload(scenario_.workload, config.topology.hosts, seed).status();
-      if (!status.ok()) return status;
+      if (absl::Status status = WorkloadOf(scenario_, seed).status(); !status.ok()) return status;
       if (scenario_.workload.kind == "connection_matrix") break;  // the same for every seed
     }
     return absl::OkStatus();
@@ -354,6 +311,12 @@ class Loader {
 
 absl::StatusOr<Scenario> LoadScenario(const toml::table& table, const std::string& directory) {
   return Loader(table, directory).Load();
+}
+
+absl::StatusOr<Workload> WorkloadOf(const Scenario& scenario, uint64_t seed) {
+  const sim::TopologyConfig& topology = scenario.fabric.topology;
+  const WorkloadHosts hosts = {.count = topology.hosts, .gbps = topology.link_gbps * topology.nics_per_host};
+  return BuildWorkload(scenario.workload, hosts, seed);
 }
 
 }  // namespace paceline::tools

@@ -43,4 +43,7 @@ struct Scenario {
 // `directory`: what a relative workload.file starts from. Workloads of all seeds are tried before it returns.
 absl::StatusOr<Scenario> LoadScenario(const toml::table& table, const std::string& directory);
 
+// What it sends with this seed.
+absl::StatusOr<Workload> WorkloadOf(const Scenario& scenario, uint64_t seed);
+
 }  // namespace paceline::tools

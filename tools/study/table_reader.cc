@@ -29,8 +29,16 @@ std::string Shown(double value) {
 std::string JoinNames(const std::vector<std::string>& names) { return absl::StrJoin(names, ", "); }
 
 const toml::node* TableReader::Find(const std::string& key) {
-  known_.push_back(key);
+  Know(key);
   return table_ == nullptr ? nullptr : table_->get(key);
+}
+
+void TableReader::Know(const std::string& key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
+}
+
+void TableReader::AlsoKnown(const TableReader& other) {
+  for (const std::string& key : other.known_) Know(key);
 }
 
 void TableReader::Fail(const std::string& key, const std::string& what) {

@@ -37,10 +37,13 @@ class TableReader {
   // The node itself, which counts as known; nullptr when it is not there.
   const toml::node* Find(const std::string& key);
   void Fail(const std::string& key, const std::string& what);
+  // Keys that `other` was asked for are not refused here.
+  void AlsoKnown(const TableReader& other);
   // The first mistake; else the first key that was never asked for; else ok.
   absl::Status Finish() const;
 
  private:
+  void Know(const std::string& key);
   std::string FullKey(const std::string& key) const { return name_.empty() ? key : name_ + "." + key; }
   void FailType(const std::string& key, const std::string& wanted);
 

@@ -1,14 +1,14 @@
-// What a study sends: a list of flows with their starts, made from the [workload] table or read from a connection
-// matrix.
+// What a study sends: a list of flows with their starts and dependencies.
 //
-// A flow starts at its time or when a trigger fires. Triggers are fired by flows that complete, and start either all of
-// their flows once enough have fired them, or the next of their flows each time. A window of outstanding messages per
-// source is such a trigger.
+// A flow starts at its time or when a trigger goes off. A trigger goes off once enough flows or other triggers have
+// fired it, after a delay (a GPU that computes, a copy inside a host), and starts all of its flows; or it starts the
+// next of its flows each time that it is fired, which is how a window of outstanding messages per source is made.
 //
 // Thread rule: values. Times are picoseconds from the start of the run, hosts are numbers in [0, hosts).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,8 +32,13 @@ struct Flow {
 
 struct Trigger {
   bool one_at_a_time = false;  // each firing starts the next flow; else the last of `firings` starts all
-  uint32_t firings = 1;
+  uint32_t firings = 1;        // 0: goes off by itself, `delay` after `start`
+  sim::Picos start = 0;        // with firings = 0
+  sim::Picos delay = 0;        // from the last firing until it goes off; not with one_at_a_time
+  bool computes = false;       // the delay is computing; else a copy inside the host
+  uint32_t host = 0;           // where the delay passes
   std::vector<uint32_t> flows;
+  std::vector<uint32_t> fires;  // other triggers, when it goes off
 };
 
 struct Workload {
@@ -41,21 +46,26 @@ struct Workload {
   std::vector<Trigger> triggers;
 };
 
+class Pattern;
+
+// A [workload] table as read.
 struct WorkloadConfig {
-  std::string kind = "incast";
-  uint32_t fan_in = 8;
-  uint64_t bytes = 1'000'000;
-  uint64_t victim_bytes = 1'000'000;
-  uint32_t ranks = 0;   // 0: as many as hosts
-  uint32_t window = 0;  // 0: all at once
+  std::string kind;
+  std::shared_ptr<const Pattern> pattern;  // of this kind, with its own keys
+  uint32_t window = 0;                     // 0: all at once
   bool posted_ahead = false;
   sim::Picos start = 0;
   sim::Picos start_jitter = 0;  // each start is later by a random part of this
-  std::string file;             // connection_matrix
 };
 
-// The flows for `hosts` hosts. The seed chooses hosts, permutations and jitter. Refuses what cannot be, naming the key.
-absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, uint32_t hosts, uint64_t seed);
+// What a workload may know of the hosts that it runs on.
+struct WorkloadHosts {
+  uint32_t count = 0;
+  double gbps = 100;  // of all NICs of one host
+};
+
+// The flows for these hosts. The seed chooses hosts, permutations and jitter. Refuses what cannot be, naming the key.
+absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const WorkloadHosts& hosts, uint64_t seed);
 
 // The same without all flows but the victims, which keep their hosts and starts.
 Workload VictimsAlone(const Workload& workload);

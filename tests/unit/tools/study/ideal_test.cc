@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tools/study/load_workload.h"
+
 namespace paceline::tools {
 namespace {
 
@@ -16,20 +20,18 @@ class IdealTest : public ::testing::Test {
   }
 
   static double Micros(const sim::Topology& topology, const Workload& workload) {
-    return sim::PicosToMicros(IdealModel(topology, 4096, 64).WorkloadIdeal(workload).value());
+    return sim::PicosToMicros(IdealModel(topology, 4096, 64).WorkloadIdeal(workload).value().flows);
   }
 
-  double Micros(const WorkloadConfig& config, double oversubscription = 1, uint64_t seed = 1) {
-    return Micros(FatTree(oversubscription), *BuildWorkload(config, 128, seed));
+  double Micros(const std::string& toml, double oversubscription = 1) {
+    const toml::table table = toml::parse(toml);
+    nlohmann::json resolved;
+    return Micros(FatTree(oversubscription), *BuildWorkload(*LoadWorkload(&table, "", resolved), {.count = 128}, 1));
   }
 
-  static WorkloadConfig Config(const std::string& kind, uint64_t bytes, uint32_t size = 0) {
-    WorkloadConfig config;
-    config.kind = kind;
-    config.bytes = bytes;
-    config.fan_in = std::max(1u, size);
-    config.ranks = kind == "incast" ? 0 : size;
-    return config;
+  static std::string Config(const std::string& kind, uint64_t bytes, uint32_t size = 0) {
+    const std::string key = kind == "incast" ? "fan_in" : "ranks";
+    return "kind = '" + kind + "'\nbytes = " + std::to_string(bytes) + "\n" + key + " = " + std::to_string(size) + "\n";
   }
 };
 
@@ -67,9 +69,7 @@ TEST_F(IdealTest, OversubscribedPods) {
 }
 
 TEST_F(IdealTest, WindowChangesNothing) {
-  WorkloadConfig config = Config("alltoall", 65'536, 64);
-  config.window = 4;
-  EXPECT_NEAR(Micros(config), 349, 0.5);
+  EXPECT_NEAR(Micros(Config("alltoall", 65'536, 64) + "window = 4"), 349, 0.5);
 }
 
 TEST_F(IdealTest, DependentPhasesAddUpAlongTheLongestChain) {
@@ -80,6 +80,43 @@ TEST_F(IdealTest, DependentPhasesAddUpAlongTheLongestChain) {
   workload.triggers.push_back({.flows = {1}});
   const double rtt = 14.02752;
   EXPECT_NEAR(Micros(FatTree(), workload), rtt + (rtt + 0.3328), 0.001);
+}
+
+TEST_F(IdealTest, WhatWaitsForReceivingWaitsForNoAcknowledgement) {
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096, .fires_when_received = 0});
+  workload.flows.push_back({.source = 127, .destination = 0, .bytes = 4096, .trigger = 0});
+  workload.triggers.push_back({.delay = 1'000'000, .computes = true, .host = 127, .flows = {1}});
+  const double rtt = 14.02752, back = 6 * (1 + 64 * 8 / 1e5);
+  EXPECT_NEAR(Micros(FatTree(), workload), (rtt - back) + 1 + rtt, 0.001);
+}
+
+TEST_F(IdealTest, WhatOneTriggerWaitsForSharesLinks) {
+  Workload workload;
+  for (uint32_t i = 0; i < 4; ++i) {
+    workload.flows.push_back({.source = i, .destination = 127, .bytes = 4096'000, .fires_when_received = 0});
+  }
+  workload.flows.push_back({.source = 127, .destination = 0, .bytes = 4096, .trigger = 0});
+  workload.triggers.push_back({.firings = 4, .flows = {4}});
+  const double rtt = 14.02752, back = 6 * (1 + 64 * 8 / 1e5);
+  EXPECT_NEAR(Micros(FatTree(), workload), 4 * 332.8 + (rtt - back - 0.3328) + rtt, 0.001);
+  // The first one to come starts it: only its own time counts.
+  workload.triggers[0].firings = 1;
+  EXPECT_NEAR(Micros(FatTree(), workload), 4 * 332.8 + (rtt - back - 0.3328), 0.001);
+}
+
+TEST_F(IdealTest, ComputingAfterTheLastFlowCountsForTheEnd) {
+  const sim::Topology topology = FatTree();
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096, .trigger = 0, .fires_when_received = 1});
+  workload.triggers.push_back({.firings = 0, .start = 500'000, .delay = 2'000'000, .computes = true, .flows = {0}});
+  workload.triggers.push_back({.delay = 3'000'000, .computes = true, .host = 127});
+  workload.triggers.push_back({.firings = 0, .delay = 1'000'000, .host = 5});
+  const auto path = IdealModel(topology, 4096, 64).WorkloadIdeal(workload);
+  const double rtt = 14.02752, back = 6 * (1 + 64 * 8 / 1e5);
+  EXPECT_NEAR(sim::PicosToMicros(path->flows), 2.5 + rtt, 0.001);
+  EXPECT_NEAR(sim::PicosToMicros(path->end), std::max(2.5 + rtt, 2.5 + rtt - back + 3), 0.001);
+  EXPECT_EQ(ComputingAlone(workload), 5'500'000);
 }
 
 TEST_F(IdealTest, LateStartsCount) {
@@ -115,7 +152,7 @@ TEST_F(IdealTest, LastingDamageTakesCapacity) {
   Workload workload;
   workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096'000});
   const double whole = Micros(topology, workload);
-  const double damaged = sim::PicosToMicros(IdealModel(topology, 4096, 64, left).WorkloadIdeal(workload).value());
+  const double damaged = sim::PicosToMicros(IdealModel(topology, 4096, 64, left).WorkloadIdeal(workload).value().flows);
   EXPECT_NEAR(damaged - whole, 3 * 332.8, 0.01);
   config.faults[0].kind = sim::FaultKind::kLinkDown;
   EXPECT_FALSE(

@@ -130,7 +130,7 @@ TEST(ScenarioTest, SectionsShareWhatStandsOutside) {
   EXPECT_TRUE(study.has_sections);
   EXPECT_EQ(study.title, "Page");
   EXPECT_EQ(study.sections[0].scenario.fabric.topology.hosts, 64u);
-  EXPECT_EQ(study.sections[0].scenario.workload.fan_in, 4u);
+  EXPECT_EQ(study.sections[0].scenario.resolved["workload"]["fan_in"], 4);
   EXPECT_EQ(study.sections[1].scenario.fabric.topology.hosts, 64u);
   EXPECT_EQ(study.sections[1].scenario.fabric.topology.link_gbps, 400);
 }

@@ -6,29 +6,31 @@
 #include <map>
 #include <set>
 
+#include "tools/study/load_workload.h"
+
 namespace paceline::tools {
 namespace {
 
 using ::testing::HasSubstr;
 
-Workload Build(const WorkloadConfig& config, uint64_t seed = 1, uint32_t hosts = 128) {
-  const auto workload = BuildWorkload(config, hosts, seed);
+absl::StatusOr<Workload> TryBuild(const std::string& toml, uint64_t seed = 1, uint32_t hosts = 128) {
+  const toml::table table = toml::parse(toml);
+  nlohmann::json resolved;
+  const auto config = LoadWorkload(&table, "", resolved);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return BuildWorkload(*config, {.count = hosts}, seed);
+}
+
+Workload Build(const std::string& toml, uint64_t seed = 1, uint32_t hosts = 128) {
+  const auto workload = TryBuild(toml, seed, hosts);
   EXPECT_TRUE(workload.ok()) << workload.status();
   return *workload;
 }
 
-WorkloadConfig Config(const std::string& kind) {
-  WorkloadConfig config;
-  config.kind = kind;
-  return config;
-}
-
 TEST(WorkloadTest, IncastHasDistinctRandomSenders) {
-  WorkloadConfig config = Config("incast");
-  config.fan_in = 32;
   std::set<uint32_t> receivers;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const Workload workload = Build(config, seed);
+    const Workload workload = Build("kind = 'incast'\nfan_in = 32", seed);
     ASSERT_EQ(workload.flows.size(), 32u);
     std::set<uint32_t> senders;
     for (const Flow& flow : workload.flows) {
@@ -43,9 +45,7 @@ TEST(WorkloadTest, IncastHasDistinctRandomSenders) {
 }
 
 TEST(WorkloadTest, AllToAllSpreadsRanksAndRotatesDestinations) {
-  WorkloadConfig config = Config("alltoall");
-  config.ranks = 16;
-  const Workload workload = Build(config);
+  const Workload workload = Build("kind = 'alltoall'\nranks = 16");
   ASSERT_EQ(workload.flows.size(), 16u * 15);
   std::map<uint32_t, std::vector<uint32_t>> destinations;
   for (const Flow& flow : workload.flows) {
@@ -60,7 +60,7 @@ TEST(WorkloadTest, AllToAllSpreadsRanksAndRotatesDestinations) {
 
 TEST(WorkloadTest, PermutationSendsAndReceivesOnceEach) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Workload workload = Build(Config("permutation"), seed);
+    const Workload workload = Build("kind = 'permutation'", seed);
     std::set<uint32_t> sources, destinations;
     for (const Flow& flow : workload.flows) {
       EXPECT_NE(flow.source, flow.destination);
@@ -73,11 +73,7 @@ TEST(WorkloadTest, PermutationSendsAndReceivesOnceEach) {
 }
 
 TEST(WorkloadTest, VictimsTakeNoPartInTheIncast) {
-  WorkloadConfig config = Config("victim");
-  config.fan_in = 32;
-  config.bytes = 10;
-  config.victim_bytes = 20;
-  const Workload workload = Build(config);
+  const Workload workload = Build("kind = 'victim'\nfan_in = 32\nbytes = 10\nvictim_bytes = 20");
   std::set<uint32_t> of_incast, of_victims;
   for (const Flow& flow : workload.flows) {
     (flow.victim ? of_victims : of_incast).insert({flow.source, flow.destination});
@@ -91,10 +87,7 @@ TEST(WorkloadTest, VictimsTakeNoPartInTheIncast) {
 }
 
 TEST(WorkloadTest, WindowChainsEachSource) {
-  WorkloadConfig config = Config("alltoall");
-  config.ranks = 8;
-  config.window = 3;
-  const Workload workload = Build(config);
+  const Workload workload = Build("kind = 'alltoall'\nranks = 8\nwindow = 3");
   ASSERT_EQ(workload.triggers.size(), 8u);
   size_t started = 0;
   for (const Flow& flow : workload.flows) {
@@ -109,8 +102,7 @@ TEST(WorkloadTest, WindowChainsEachSource) {
 }
 
 TEST(WorkloadTest, SameSeedSameFlowsOtherSeedOthers) {
-  WorkloadConfig config = Config("permutation");
-  config.start_jitter = 1'000'000;
+  const std::string config = "kind = 'permutation'\nstart_jitter_us = 1";
   const Workload a = Build(config, 3), b = Build(config, 3), c = Build(config, 4);
   size_t different = 0;
   for (size_t i = 0; i < a.flows.size(); ++i) {
@@ -123,18 +115,22 @@ TEST(WorkloadTest, SameSeedSameFlowsOtherSeedOthers) {
 }
 
 TEST(WorkloadTest, RefusesWhatDoesNotFit) {
-  WorkloadConfig config = Config("incast");
-  config.fan_in = 128;
-  EXPECT_THAT(std::string(BuildWorkload(config, 128, 1).status().message()), HasSubstr("workload.fan_in"));
-  config = Config("alltoall");
-  config.ranks = 129;
-  EXPECT_THAT(std::string(BuildWorkload(config, 128, 1).status().message()), HasSubstr("workload.ranks"));
-  config = Config("victim");
-  config.fan_in = 126;
-  EXPECT_FALSE(BuildWorkload(config, 128, 1).ok());
-  config = Config("connection_matrix");
-  config.file = "does/not/exist.cm";
-  EXPECT_THAT(std::string(BuildWorkload(config, 128, 1).status().message()), HasSubstr("does/not/exist.cm"));
+  const auto message = [](const std::string& toml) { return std::string(TryBuild(toml).status().message()); };
+  EXPECT_THAT(message("kind = 'incast'\nfan_in = 128"), HasSubstr("workload.fan_in"));
+  EXPECT_THAT(message("kind = 'alltoall'\nranks = 129"), HasSubstr("workload.ranks"));
+  EXPECT_THAT(message("kind = 'victim'\nfan_in = 126"), HasSubstr("workload.fan_in"));
+  EXPECT_THAT(message("kind = 'connection_matrix'\nfile = 'does/not/exist.cm'"), HasSubstr("does/not/exist.cm"));
+}
+
+TEST(WorkloadTest, KeysOfOtherKindsAreLetBeAndNotNoted) {
+  const toml::table table = toml::parse("kind = 'permutation'\nfan_in = 3\nbytes = 7");
+  nlohmann::json resolved;
+  EXPECT_TRUE(LoadWorkload(&table, "", resolved).ok());
+  EXPECT_EQ(resolved["bytes"], 7);
+  EXPECT_EQ(resolved["ranks"], 0);
+  EXPECT_FALSE(resolved.contains("fan_in"));
+  const toml::table wrong = toml::parse("kind = 'permutation'\nfan = 3");
+  EXPECT_THAT(std::string(LoadWorkload(&wrong, "", resolved).status().message()), HasSubstr("workload.fan is not"));
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// How early everything of a workload with dependencies can happen when each flow takes a given least time: the longest
+// chain through flows, triggers and their delays.
+//
+// Thread rule: pure function. Times are picoseconds from the start of the run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "tools/study/workload.h"
+
+namespace paceline::tools {
+
+// The least that a flow takes from its start.
+struct FlowCost {
+  sim::Picos sent = 0;      // until the sender has the completion
+  sim::Picos received = 0;  // until the receiver has every byte
+};
+
+// What is asked about flows and groups of them.
+struct CostModel {
+  absl::FunctionRef<FlowCost(const Flow&)> flow;
+  // The least time from the first start of these flows until the last of them is received.
+  absl::FunctionRef<std::optional<sim::Picos>(const std::vector<uint32_t>& flows)> together;
+};
+
+struct CriticalPath {
+  sim::Picos flows = 0;  // the last sender's completion
+  sim::Picos end = 0;    // of everything, computing too
+};
+
+// Flows and triggers that wait for each other in a circle are left out. Nothing when `together` has no answer.
+std::optional<CriticalPath> FindCriticalPath(const Workload& workload, const CostModel& cost);
+
+// The same with flows and copies that take no time: what computing alone takes.
+sim::Picos ComputingAlone(const Workload& workload);
+
+}  // namespace paceline::tools

@@ -1,0 +1,19 @@
+// How each kind of workload is loaded; the registry's list, and nobody else's.
+// Thread rule: control path.
+#pragma once
+
+#include <memory>
+
+#include "tools/study/workloads/pattern.h"
+
+namespace paceline::tools {
+
+using LoadedPattern = std::unique_ptr<const Pattern>;
+
+LoadedPattern LoadIncast(PatternReader& reader);
+LoadedPattern LoadVictim(PatternReader& reader);
+LoadedPattern LoadAllToAll(PatternReader& reader);
+LoadedPattern LoadPermutation(PatternReader& reader);
+LoadedPattern LoadMatrix(PatternReader& reader);
+
+}  // namespace paceline::tools
