@@ -8,6 +8,8 @@ namespace {
 
 using sim::Picos;
 
+constexpr Picos kNotStarted = -1;
+
 class Search {
  public:
   Search(const Workload& workload, const CostModel& cost, bool copies_count)
@@ -16,7 +18,8 @@ class Search {
         copies_count_(copies_count),
         waits_for_(workload.triggers.size()),
         firings_(workload.triggers.size()),
-        flows_in_(workload.triggers.size()) {}
+        flows_in_(workload.triggers.size()),
+        starts_(workload.flows.size(), kNotStarted) {}
 
   std::optional<CriticalPath> Find() {
     const std::vector<Trigger>& triggers = workload_.triggers;
@@ -26,11 +29,11 @@ class Search {
     for (const Trigger& trigger : triggers) {
       for (uint32_t fired : trigger.fires) CountEdge(fired);
     }
-    for (uint32_t index = 0; index < workload_.flows.size(); ++index) {
-      if (StartsByItself(workload_.flows[index])) Start(index, workload_.flows[index].start);
-    }
     for (uint32_t number = 0; number < triggers.size(); ++number) {
       if (waits_for_[number] == 0 && !triggers[number].one_at_a_time) ready_.push_back(number);
+    }
+    for (uint32_t index = 0; index < workload_.flows.size(); ++index) {
+      if (StartsByItself(workload_.flows[index])) Start(index, workload_.flows[index].start);
     }
     while (!ready_.empty()) {
       const uint32_t number = ready_.back();
@@ -59,12 +62,11 @@ class Search {
     const Flow& flow = workload_.flows[index];
     const FlowCost cost = cost_.flow(flow);
     path_.flows = std::max(path_.flows, at + cost.sent);
-    first_start_ = std::min(first_start_, at);
+    starts_[index] = at;
     for (const auto& [trigger, time] :
          {std::pair{flow.fires_when_sent, at + cost.sent}, std::pair{flow.fires_when_received, at + cost.received}}) {
       if (trigger == kNoTrigger || workload_.triggers[trigger].one_at_a_time) continue;
-      flows_in_[trigger].flows.push_back(index);
-      flows_in_[trigger].first_start = std::min(flows_in_[trigger].first_start, at);
+      flows_in_[trigger].push_back(index);
       Fire(trigger, time);
     }
   }
@@ -78,11 +80,10 @@ class Search {
       std::nth_element(firings.begin(), firings.begin() + static_cast<ptrdiff_t>(last), firings.end());
       at = firings[last];
       // Flows that must all be there share links.
-      const Group& group = flows_in_[number];
-      if (trigger.firings >= firings.size() && group.flows.size() > 1) {
-        const std::optional<Picos> together = cost_.together(group.flows);
+      if (trigger.firings >= firings.size() && flows_in_[number].size() > 1) {
+        const std::optional<Picos> together = cost_.together(flows_in_[number], starts_);
         if (!together) return false;
-        at = std::max(at, group.first_start + *together);
+        at = std::max(at, *together);
       }
     }
     if (trigger.computes || copies_count_) at += trigger.delay;
@@ -90,35 +91,30 @@ class Search {
     for (uint32_t flow : trigger.flows) Start(flow, at);
     for (uint32_t fired : trigger.fires) Fire(fired, at);
     std::vector<Picos>().swap(firings);
-    std::vector<uint32_t>().swap(flows_in_[number].flows);
+    std::vector<uint32_t>().swap(flows_in_[number]);
     return true;
   }
 
   std::optional<CriticalPath> Ended() {
-    if (!workload_.flows.empty()) {
-      std::vector<uint32_t> all(workload_.flows.size());
-      for (uint32_t index = 0; index < all.size(); ++index) all[index] = index;
-      const std::optional<Picos> together = cost_.together(all);
-      if (!together) return std::nullopt;
-      path_.flows = std::max(path_.flows, first_start_ + *together);
+    std::vector<uint32_t> started;
+    for (uint32_t index = 0; index < starts_.size(); ++index) {
+      if (starts_[index] != kNotStarted) started.push_back(index);
     }
+    const std::optional<Picos> together = started.empty() ? path_.flows : cost_.together(started, starts_);
+    if (!together) return std::nullopt;
+    path_.flows = std::max(path_.flows, *together);
     path_.end = std::max(path_.end, path_.flows);
     return path_;
   }
-
-  struct Group {
-    std::vector<uint32_t> flows;
-    Picos first_start = sim::kNeverPicos;
-  };
 
   const Workload& workload_;
   const CostModel& cost_;
   const bool copies_count_;
   std::vector<uint32_t> waits_for_;  // by trigger: firings still to come
   std::vector<std::vector<Picos>> firings_;
-  std::vector<Group> flows_in_;  // that fired it
+  std::vector<std::vector<uint32_t>> flows_in_;  // that fired it
+  std::vector<Picos> starts_;                    // by flow
   std::vector<uint32_t> ready_;
-  Picos first_start_ = sim::kNeverPicos;
   CriticalPath path_;
 };
 
@@ -130,7 +126,7 @@ std::optional<CriticalPath> FindCriticalPath(const Workload& workload, const Cos
 
 Picos ComputingAlone(const Workload& workload) {
   const auto nothing = [](const Flow&) { return FlowCost(); };
-  const auto none_together = [](const std::vector<uint32_t>&) { return std::optional<Picos>(0); };
+  const auto none_together = [](const auto&, const auto&) { return std::optional<Picos>(0); };
   return Search(workload, {nothing, none_together}, false).Find()->end;
 }
 

@@ -21,8 +21,11 @@ struct FlowCost {
 // What is asked about flows and groups of them.
 struct CostModel {
   absl::FunctionRef<FlowCost(const Flow&)> flow;
-  // The least time from the first start of these flows until the last of them is received.
-  absl::FunctionRef<std::optional<sim::Picos>(const std::vector<uint32_t>& flows)> together;
+  // When all of these flows can have been received at the earliest; `starts`: how early each flow of the workload
+  // starts.
+  absl::FunctionRef<std::optional<sim::Picos>(const std::vector<uint32_t>& flows,
+                                              const std::vector<sim::Picos>& starts)>
+      together;
 };
 
 struct CriticalPath {

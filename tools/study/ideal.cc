@@ -73,41 +73,56 @@ FlowCost IdealModel::LeastTimes(const Flow& flow) const {
   return {.sent = rest + round_trip, .received = rest + round_trip - back};
 }
 
-std::optional<Picos> IdealModel::BusiestLink(const Workload& workload, const std::vector<uint32_t>& flows) const {
-  Picos longest = 0;
+std::optional<Picos> IdealModel::LinksBusyUntil(const Workload& workload, const std::vector<uint32_t>& flows,
+                                                const std::vector<Picos>& starts) const {
+  struct Crossing {
+    uint32_t link = 0;  // of the level: twice the subtree, and one for its way in
+    Picos start = 0;
+    uint64_t bytes = 0;
+  };
+  Picos until = 0;
   const uint32_t nics = topology_.config().nics_per_host;
+  std::vector<Crossing> crossings;
   for (size_t level = 0; level < levels_.size(); ++level) {
-    std::vector<uint64_t> out(levels_[level].size()), in(levels_[level].size());
+    crossings.clear();
     for (uint32_t index : flows) {
       const Flow& flow = workload.flows[index];
       const uint32_t from = subtree_of_nic_[level][flow.source * nics];
       const uint32_t to = subtree_of_nic_[level][flow.destination * nics];
       if (from == to) continue;
       const uint64_t bytes = WireBytes(flow.bytes);
-      out[from] += bytes;
-      in[to] += bytes;
+      crossings.push_back({2 * from, starts[index], bytes});
+      crossings.push_back({2 * to + 1, starts[index], bytes});
     }
-    for (size_t i = 0; i < levels_[level].size(); ++i) {
-      for (const auto& [bytes, rate] :
-           {std::pair{out[i], levels_[level][i].up}, std::pair{in[i], levels_[level][i].down}}) {
-        if (bytes == 0) continue;
-        if (rate <= 0) return std::nullopt;
-        longest = std::max(longest, static_cast<Picos>(static_cast<double>(bytes) * 8e12 / rate));
-      }
+    std::sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
+      return std::pair{a.link, -a.start} < std::pair{b.link, -b.start};
+    });
+    // All that starts at some time or later has to cross after it.
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < crossings.size(); ++i) {
+      const Crossing& crossing = crossings[i];
+      const Subtree& subtree = levels_[level][crossing.link / 2];
+      const double rate = crossing.link % 2 == 0 ? subtree.up : subtree.down;
+      if (rate <= 0) return std::nullopt;
+      if (i == 0 || crossings[i - 1].link != crossing.link) bytes = 0;
+      bytes += crossing.bytes;
+      until = std::max(until, crossing.start + static_cast<Picos>(static_cast<double>(bytes) * 8e12 / rate));
     }
   }
-  return longest;
+  return until;
 }
 
 std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
+  if (workload.flows.empty()) return 0;
   std::vector<uint32_t> all(workload.flows.size());
   std::iota(all.begin(), all.end(), 0u);
-  const std::optional<Picos> longest = BusiestLink(workload, all);
-  if (!longest) return std::nullopt;
-  Picos first_start = workload.flows.empty() ? 0 : workload.flows[0].start;
+  Picos first_start = workload.flows[0].start;
   for (const Flow& flow : workload.flows) first_start = std::min(first_start, flow.start);
+  const std::vector<Picos> starts(all.size(), first_start);
+  const std::optional<Picos> busy_until = LinksBusyUntil(workload, all, starts);
+  if (!busy_until) return std::nullopt;
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  Picos total = first_start + *longest + topology_.LongestBaseRtt(full, header_bytes_) -
+  Picos total = *busy_until + topology_.LongestBaseRtt(full, header_bytes_) -
                 sim::SerialisationPicos(full, topology_.nic_bits_per_second());
   for (const Flow& flow : workload.flows) {
     if (flow.start > first_start) total = std::max(total, flow.start + FlowIdeal(flow));
@@ -118,8 +133,8 @@ std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
 std::optional<CriticalPath> IdealModel::Dependent(const Workload& workload) const {
   const uint64_t line = topology_.nic_bits_per_second();
   const auto flow_cost = [this](const Flow& flow) { return LeastTimes(flow); };
-  const auto together = [&](const std::vector<uint32_t>& flows) {
-    std::optional<Picos> longest = BusiestLink(workload, flows);
+  const auto together = [&](const std::vector<uint32_t>& flows, const std::vector<Picos>& starts) {
+    std::optional<Picos> until = LinksBusyUntil(workload, flows, starts);
     Picos latency = sim::kNeverPicos;
     for (uint32_t index : flows) {
       const Flow& flow = workload.flows[index];
@@ -127,8 +142,8 @@ std::optional<CriticalPath> IdealModel::Dependent(const Workload& workload) cons
           static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / static_cast<double>(line));
       latency = std::min(latency, LeastTimes(flow).received - sending);
     }
-    if (longest) *longest += latency;
-    return longest;
+    if (until) *until += latency;
+    return until;
   };
   return FindCriticalPath(workload, {flow_cost, together});
 }

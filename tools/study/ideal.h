@@ -4,7 +4,8 @@
 // parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
 // the same are one: a host's up and down link, all uplinks (downlinks) of a ToR, of a pod. Flows that start late count
 // from their start. With dependent flows, the longest chain of delays and of flows that each have the fabric for
-// themselves; flows that one trigger waits for, and all flows of the run, also share links as above.
+// themselves; links carry the flows that one trigger waits for, and all flows of the run, one after the other
+// from the time on when each can start.
 //
 // Thread rule: pure functions. Times are picoseconds.
 #pragma once
@@ -40,8 +41,10 @@ class IdealModel {
   std::optional<CriticalPath> Dependent(const Workload& workload) const;
   // What a flow takes from its start when it is alone.
   FlowCost LeastTimes(const Flow& flow) const;
-  // The longest time that any link needs for what must cross it of these flows.
-  std::optional<sim::Picos> BusiestLink(const Workload& workload, const std::vector<uint32_t>& flows) const;
+  // When the last link has passed on what must cross it of these flows, none of which starts before its time in
+  // `starts` (by flow of the workload). Nothing when a link that is needed has no capacity left.
+  std::optional<sim::Picos> LinksBusyUntil(const Workload& workload, const std::vector<uint32_t>& flows,
+                                           const std::vector<sim::Picos>& starts) const;
   double Rate(uint32_t port) const;  // bits per second
 
   const sim::Topology& topology_;

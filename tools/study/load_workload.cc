@@ -3,20 +3,43 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tools/study/micros.h"
 #include "tools/study/table_reader.h"
+#include "tools/study/workloads/flow_sizes.h"
 #include "tools/study/workloads/registry.h"
 
 namespace paceline::tools {
 
 using nlohmann::json;
 
+namespace {
+
+void LoadBackground(TableReader& reader, const std::string& directory, Background& background, json& resolved) {
+  background.load = reader.Number("background_load", 0, 0, 2);
+  const std::string name = reader.Text("background_sizes", "web_search");
+  const double micros = reader.Number("background_us", 10'000, 0, kMaxMicros);
+  background.lasts = MicrosToPicos(micros);
+  if (background.load == 0) return;
+  const absl::StatusOr<FlowSizes> sizes = FlowSizes::Load(name, directory);
+  if (sizes.ok()) {
+    background.sizes = std::make_shared<const FlowSizes>(*sizes);
+  } else {
+    reader.Fail("background_sizes", absl::StrCat("= ", std::string(sizes.status().message())));
+  }
+  resolved["background_load"] = background.load;
+  resolved["background_sizes"] = name;
+  resolved["background_us"] = micros;
+}
+
+}  // namespace
+
 absl::StatusOr<WorkloadConfig> LoadWorkload(const toml::table* table, const std::string& directory, json& resolved) {
   TableReader reader("workload", table);
   std::vector<std::string> names;
   for (const WorkloadKind& kind : WorkloadKinds()) names.push_back(kind.name);
   WorkloadConfig config;
-  config.kind = reader.Choice("kind", "incast", names, PlannedWorkloadKinds());
+  config.kind = reader.Choice("kind", "incast", names);
   resolved["kind"] = config.kind;
   for (const WorkloadKind& kind : WorkloadKinds()) {
     if (kind.name == config.kind) {
@@ -35,6 +58,7 @@ absl::StatusOr<WorkloadConfig> LoadWorkload(const toml::table* table, const std:
   }
   config.window = static_cast<uint32_t>(reader.Integer("window", 0, 0, 65535));
   config.posted_ahead = reader.Bool("posted_ahead", false);
+  LoadBackground(reader, directory, config.background, resolved);
   const double start = reader.Number("start_us", 0, 0, kMaxMicros);
   const double jitter = reader.Number("start_jitter_us", 0, 0, kMaxMicros);
   config.start = MicrosToPicos(start);

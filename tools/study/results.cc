@@ -34,12 +34,13 @@ json Distribution(std::vector<double> values) {
 
 double FctMicros(const FlowOutcome& flow) { return static_cast<double>(flow.finish_ns - flow.start_ns) / 1e3; }
 
-// From the start of the run to the end of the last flow; negative when one is not finished.
+// From the start of the run to the end of the last flow, background apart; negative when one is not finished.
 double CompletionMicros(const RunOutcome& run) {
   int64_t last = 0;
-  for (const FlowOutcome& flow : run.flows) {
-    if (flow.finish_ns < 0) return -1;
-    last = std::max(last, flow.finish_ns);
+  for (size_t i = 0; i < run.flows.size(); ++i) {
+    if (run.workload.flows[i].background) continue;
+    if (run.flows[i].finish_ns < 0) return -1;
+    last = std::max(last, run.flows[i].finish_ns);
   }
   return static_cast<double>(last) / 1e3;
 }
@@ -72,20 +73,29 @@ bool AllFinished(const std::vector<RunOutcome>& runs) {
 }
 
 json RunToJson(const RunOutcome& run) {
-  std::vector<double> fct, slowdown, victims;
-  uint64_t bytes = 0;
+  std::vector<double> fct, slowdown, victims, background_fct, background_slowdown;
+  uint64_t bytes = 0, flows = 0;
   for (size_t i = 0; i < run.flows.size(); ++i) {
-    bytes += run.workload.flows[i].bytes;
-    if (run.flows[i].finish_ns < 0) continue;
+    const Flow& flow = run.workload.flows[i];
+    const bool finished = run.flows[i].finish_ns >= 0;
+    if (flow.background) {
+      if (!finished) continue;
+      background_fct.push_back(FctMicros(run.flows[i]));
+      background_slowdown.push_back(run.flows[i].slowdown);
+      continue;
+    }
+    ++flows;
+    bytes += flow.bytes;
+    if (!finished) continue;
     fct.push_back(FctMicros(run.flows[i]));
     slowdown.push_back(run.flows[i].slowdown);
-    if (run.workload.flows[i].victim) victims.push_back(fct.back());
+    if (flow.victim) victims.push_back(fct.back());
   }
   const double completion = CompletionMicros(run);
   const bool finished = completion >= 0;
   json out = {{"algorithm", run.algorithm},
               {"seed", run.seed},
-              {"flows", run.flows.size()},
+              {"flows", flows},
               {"finished", fct.size()},
               {"missed_deadline", !finished},
               {"failed_operations", run.failed_operations},
@@ -113,6 +123,22 @@ json RunToJson(const RunOutcome& run) {
               {"events", run.fabric.events},
               {"wall_s", run.wall_s}};
   if (run.damaged) out["ideal_damaged_us"] = run.ideal_damaged_us ? json(*run.ideal_damaged_us) : json(nullptr);
+  if (flows < run.flows.size()) {
+    out["background"] = {{"flows", run.flows.size() - flows},
+                         {"started", std::count_if(run.flows.begin() + static_cast<ptrdiff_t>(flows), run.flows.end(),
+                                                   [](const FlowOutcome& flow) { return flow.start_ns >= 0; })},
+                         {"finished", background_fct.size()},
+                         {"fct_us", Distribution(background_fct)},
+                         {"slowdown", Distribution(background_slowdown)}};
+  }
+  if (run.compute_us > 0) {
+    const bool over = run.end_ns >= 0;
+    const double step = static_cast<double>(run.end_ns) / 1e3;
+    out["step_us"] = over ? json(step) : json(nullptr);
+    out["ideal_step_us"] = run.ideal_end_us;
+    out["compute_us"] = run.compute_us;
+    out["communication_share"] = over ? json(1 - run.compute_us / step) : json(nullptr);
+  }
   if (!victims.empty() || !run.victim_alone_fct_us.empty()) {
     out["victim_fct_us"] = Distribution(victims);
     out["victim_alone_fct_us"] = Distribution(run.victim_alone_fct_us);
@@ -165,7 +191,7 @@ ReportSeries SeriesOf(const std::vector<RunOutcome>& runs) {
     series.last_hop_rate_gbps = RateSeries(run, run.last_hop.sent_bytes);
     series.total_rate_gbps = RateSeries(run, run.delivered_bytes);
     for (size_t i = 0; i < run.flows.size(); ++i) {
-      if (run.flows[i].finish_ns < 0) continue;
+      if (run.flows[i].finish_ns < 0 || run.workload.flows[i].background) continue;
       series.fct_us.push_back(FctMicros(run.flows[i]));
       series.slowdown.push_back(run.flows[i].slowdown);
       series.flow_bytes.push_back(static_cast<double>(run.workload.flows[i].bytes));
@@ -176,7 +202,7 @@ ReportSeries SeriesOf(const std::vector<RunOutcome>& runs) {
 }
 
 void WriteFlowsCsv(const Study& study, const std::vector<std::vector<RunOutcome>>& runs, std::ostream& out) {
-  out << "section,algorithm,seed,flow,source,destination,bytes,victim,start_us,finish_us,fct_us,slowdown\n";
+  out << "section,algorithm,seed,flow,source,destination,bytes,victim,start_us,finish_us,fct_us,slowdown,background\n";
   for (size_t section = 0; section < runs.size(); ++section) {
     std::string title = study.sections[section].title;
     std::replace(title.begin(), title.end(), '"', '\'');
@@ -194,7 +220,7 @@ void WriteFlowsCsv(const Study& study, const std::vector<std::vector<RunOutcome>
         } else {
           out << ",,";
         }
-        out << '\n';
+        out << ',' << (flow.background ? 1 : 0) << '\n';
       }
     }
   }
@@ -215,8 +241,8 @@ std::string TableOf(const StudySection& section, const std::vector<RunOutcome>& 
     row.completion += completion;
     row.ratio = std::max(row.ratio, completion / run.ideal_us);
     std::vector<double> slowdown;
-    for (const FlowOutcome& flow : run.flows) {
-      if (flow.finish_ns >= 0) slowdown.push_back(flow.slowdown);
+    for (size_t i = 0; i < run.flows.size(); ++i) {
+      if (run.flows[i].finish_ns >= 0 && !run.workload.flows[i].background) slowdown.push_back(run.flows[i].slowdown);
     }
     std::sort(slowdown.begin(), slowdown.end());
     if (!slowdown.empty()) row.slowdown = std::max(row.slowdown, Percentile(slowdown, 0.99));

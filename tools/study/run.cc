@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,9 +27,12 @@ class Run : public FlowEvents {
   absl::StatusOr<RunOutcome> Execute(Workload workload) {
     out_.algorithm = algorithm_.name;
     out_.seed = seed_;
+    if (std::any_of(workload.flows.begin(), workload.flows.end(), [](const Flow& flow) { return flow.background; })) {
+      without_background_ = WithoutBackground(workload);
+    }
     out_.workload = std::move(workload);
     out_.flows.resize(out_.workload.flows.size());
-    unfinished_ = out_.flows.size();
+    for (const Flow& flow : out_.workload.flows) unfinished_ += flow.background ? 0 : 1;
     for (const Trigger& trigger : out_.workload.triggers) unfinished_ += trigger.delay > 0 ? 1 : 0;
     if (absl::Status status = Build(); !status.ok()) return status;
     Connect();
@@ -49,7 +53,7 @@ class Run : public FlowEvents {
     flow.finish_ns = (now - epoch_).nanos();
     if (progress_ != nullptr) progress_->fetch_add(1, std::memory_order_relaxed);
     Fire(out_.workload.flows[index].fires_when_sent, now);
-    Finished(now);
+    if (!out_.workload.flows[index].background) Finished(now);
   }
 
   void OnReceived(uint32_t index, bool ok, Time now) override {
@@ -237,31 +241,34 @@ class Run : public FlowEvents {
     fabric_->RequestPoll(host, now);
   }
 
+  // What the run waits for and is measured by.
+  const Workload& Main() const { return without_background_ ? *without_background_ : out_.workload; }
+
   double DeadlineMicros() const {
     if (scenario_.deadline_us > 0) return scenario_.deadline_us;
-    const auto ideal = ideal_->WorkloadIdeal(out_.workload);
+    const auto ideal = ideal_->WorkloadIdeal(Main());
     return sim::PicosToMicros(ideal ? ideal->end : 0) * kDeadlineFactor + kDeadlineExtraMicros;
   }
 
   void Collect() {
     const sim::Fabric& fabric = *fabric_;
     out_.fabric = fabric.counters();
-    const CriticalPath best = ideal_->WorkloadIdeal(out_.workload).value_or(CriticalPath());
+    const CriticalPath best = ideal_->WorkloadIdeal(Main()).value_or(CriticalPath());
     out_.ideal_us = sim::PicosToMicros(best.flows);
     out_.ideal_end_us = sim::PicosToMicros(best.end);
-    out_.compute_us = sim::PicosToMicros(ComputingAlone(out_.workload));
+    out_.compute_us = sim::PicosToMicros(ComputingAlone(Main()));
     std::vector<double> left = LastingLinkFractions(fabric.config(), fabric.topology());
     if (!left.empty()) {
       out_.damaged = true;
       const IdealModel damaged(fabric.topology(), fabric.config().mtu_bytes, fabric.config().header_bytes,
                                std::move(left));
-      if (const auto ideal = damaged.WorkloadIdeal(out_.workload)) {
+      if (const auto ideal = damaged.WorkloadIdeal(Main())) {
         out_.ideal_damaged_us = sim::PicosToMicros(ideal->flows);
       }
     }
     for (size_t i = 0; i < out_.flows.size(); ++i) {
       const Flow& flow = out_.workload.flows[i];
-      out_.packets += ideal_->Packets(flow.bytes);
+      if (!flow.background) out_.packets += ideal_->Packets(flow.bytes);
       FlowOutcome& outcome = out_.flows[i];
       if (outcome.finish_ns < 0) continue;
       outcome.slowdown = static_cast<double>(outcome.finish_ns - outcome.start_ns) * 1000 /
@@ -326,6 +333,7 @@ class Run : public FlowEvents {
   const uint64_t seed_;
   std::atomic<uint64_t>* const progress_;
   RunOutcome out_;
+  std::optional<Workload> without_background_;  // where there is any
   Time epoch_;  // of the fabric's clock at which the run starts: receives may be posted before
   std::unique_ptr<sim::Fabric> fabric_;
   std::unique_ptr<IdealModel> ideal_;

@@ -4,9 +4,12 @@
 
 #include "tools/study/workloads/builder.h"
 #include "tools/study/workloads/pattern.h"
+#include "tools/study/workloads/poisson.h"
 
 namespace paceline::tools {
 namespace {
+
+constexpr uint64_t kMostBackgroundFlows = 10'000'000;
 
 // Of each source's flows the first `window` start by themselves, each that completes starts the next.
 void AddWindows(uint32_t window, uint32_t hosts, Workload& workload) {
@@ -28,6 +31,17 @@ void AddWindows(uint32_t window, uint32_t hosts, Workload& workload) {
   }
 }
 
+void AddBackground(const WorkloadConfig& config, const WorkloadHosts& hosts, uint64_t seed, Workload& workload) {
+  const Background& background = config.background;
+  Random random(seed ^ 0x6261636b67726f75);
+  const PoissonLoad load = {
+      .load = background.load, .most_flows = kMostBackgroundFlows, .until = config.start + background.lasts};
+  for (Flow& flow : PoissonFlows(load, *background.sizes, hosts, config.start, random)) {
+    flow.background = true;
+    workload.flows.push_back(flow);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const WorkloadHosts& hosts, uint64_t seed) {
@@ -35,7 +49,14 @@ absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const Workl
   if (absl::Status status = config.pattern->Build(builder); !status.ok()) return status;
   Workload workload = std::move(builder.workload());
   if (config.window > 0 && config.pattern->independent()) AddWindows(config.window, hosts.count, workload);
+  if (config.background.load > 0) AddBackground(config, hosts, seed, workload);
   return workload;
+}
+
+Workload WithoutBackground(const Workload& workload) {
+  Workload rest = workload;
+  std::erase_if(rest.flows, [](const Flow& flow) { return flow.background; });
+  return rest;
 }
 
 Workload VictimsAlone(const Workload& workload) {

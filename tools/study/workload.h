@@ -27,7 +27,8 @@ struct Flow {
   uint32_t trigger = kNoTrigger;  // that starts it
   uint32_t fires_when_sent = kNoTrigger;
   uint32_t fires_when_received = kNoTrigger;
-  bool victim = false;  // of the permutation beside an incast
+  bool victim = false;      // of the permutation beside an incast
+  bool background = false;  // beside the workload: the run does not wait for it
 };
 
 struct Trigger {
@@ -46,7 +47,15 @@ struct Workload {
   std::vector<Trigger> triggers;
 };
 
+class FlowSizes;
 class Pattern;
+
+// Flows at random beside the workload, from its start on.
+struct Background {
+  double load = 0;  // of the hosts' sending rate; 0: none
+  std::shared_ptr<const FlowSizes> sizes;
+  sim::Picos lasts = 0;
+};
 
 // A [workload] table as read.
 struct WorkloadConfig {
@@ -56,6 +65,7 @@ struct WorkloadConfig {
   bool posted_ahead = false;
   sim::Picos start = 0;
   sim::Picos start_jitter = 0;  // each start is later by a random part of this
+  Background background;
 };
 
 // What a workload may know of the hosts that it runs on.
@@ -66,6 +76,9 @@ struct WorkloadHosts {
 
 // The flows for these hosts. The seed chooses hosts, permutations and jitter. Refuses what cannot be, naming the key.
 absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const WorkloadHosts& hosts, uint64_t seed);
+
+// The same without the background, which comes after all other flows.
+Workload WithoutBackground(const Workload& workload);
 
 // The same without all flows but the victims, which keep their hosts and starts.
 Workload VictimsAlone(const Workload& workload);

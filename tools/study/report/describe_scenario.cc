@@ -60,6 +60,47 @@ std::string Participants(const nlohmann::json& scenario) {
   return FormatPlural(*ranks, "rank", "ranks") + " spread evenly over " + Hosts(scenario);
 }
 
+// "ring", "tree", "two level" for the kinds of all-reduce, however they are named.
+std::string AllReduceAlgorithm(const nlohmann::json& scenario) {
+  const std::string prefix = "allreduce_", kind = KindOf(scenario);
+  if (kind.starts_with(prefix)) return WithSpaces(kind.substr(prefix.size()));
+  return WithSpaces(TextAt(scenario, "workload.algorithm"));
+}
+
+// Of workloads whose ranks wait for each other; empty for others.
+std::string CollectiveSentence(const nlohmann::json& scenario) {
+  const std::string kind = KindOf(scenario), bytes = BytesAt(scenario, "workload.bytes");
+  const double per_host = NumberAt(scenario, "workload.ranks_per_host").value_or(1);
+  std::string ranks = CountAt(scenario, "workload.ranks", "All") + " ranks";
+  if (NumberAt(scenario, "workload.ranks").value_or(0) == 0) ranks = "All ranks of " + Hosts(scenario);
+  if (per_host > 1) ranks += ", " + FormatCount(per_host) + " to a host,";
+  if (kind.starts_with("allreduce")) {
+    return ranks + " sum up a buffer of " + bytes + " (all-reduce, " + AllReduceAlgorithm(scenario) + ").";
+  }
+  if (kind == "reduce_scatter") return ranks + " sum up a buffer of " + bytes + " and keep a share each (ring).";
+  if (kind == "allgather") return ranks + " gather a buffer of " + bytes + " of which each has a share (ring).";
+  if (kind == "broadcast") {
+    return "One rank sends " + bytes + " to all others (" + TextAt(scenario, "workload.algorithm") + "): " + ranks +
+           ".";
+  }
+  if (kind == "moe") {
+    return ranks + " send " + bytes + " per pair in the mean to experts, the more the hotter (skew " +
+           FormatCount(NumberAt(scenario, "workload.skew").value_or(0)) + "), and get as much back.";
+  }
+  if (kind == "training_step") {
+    std::string sizes;
+    for (const char* dimension : {"tp", "pp", "dp"}) {
+      sizes += (sizes.empty() ? "" : ", ") + std::string(dimension) + " " +
+               CountAt(scenario, std::string("workload.") + dimension, "1");
+    }
+    return "A training step of " + CountAt(scenario, "workload.layers", "some") + " layers, hidden size " +
+           CountAt(scenario, "workload.hidden", "unknown") + ", " + CountAt(scenario, "workload.batch", "some") +
+           " sequences of " + CountAt(scenario, "workload.tokens", "some") + " tokens: " + sizes +
+           (BoolAt(scenario, "workload.fsdp") ? ", fully sharded" : "") + ".";
+  }
+  return "";
+}
+
 std::string WorkloadSentence(const nlohmann::json& scenario) {
   const std::string kind = KindOf(scenario);
   const std::string bytes = BytesAt(scenario, "workload.bytes");
@@ -81,7 +122,12 @@ std::string WorkloadSentence(const nlohmann::json& scenario) {
     const std::string file = TextAt(scenario, "workload.file");
     return "Flows between " + Hosts(scenario) + " as listed in " + (file.empty() ? "a connection matrix" : file) + ".";
   }
+  if (const std::string sentence = CollectiveSentence(scenario); !sentence.empty()) return sentence;
   return PlainWorkload(scenario);
+}
+
+bool StartsAtOnce(const std::string& kind) {
+  return kind == "incast" || kind == "alltoall" || kind == "permutation" || kind == "victim";
 }
 
 std::string Microseconds(const nlohmann::json& scenario, std::string_view path) {
@@ -247,7 +293,7 @@ std::string DescribeWorkload(const nlohmann::json& scenario) {
   const double jitter = NumberAt(scenario, "workload.start_jitter_us").value_or(0);
   if (jitter > 0) {
     text += " Flows start at random within " + FormatMicros(jitter) + ".";
-  } else if (window == 0 && KindOf(scenario) != "connection_matrix") {
+  } else if (window == 0 && StartsAtOnce(KindOf(scenario))) {
     text += " All flows start at the same moment.";
   }
   if (NumberAt(scenario, "workload.posted_ahead")) {

@@ -15,5 +15,16 @@ LoadedPattern LoadVictim(PatternReader& reader);
 LoadedPattern LoadAllToAll(PatternReader& reader);
 LoadedPattern LoadPermutation(PatternReader& reader);
 LoadedPattern LoadMatrix(PatternReader& reader);
+LoadedPattern LoadAllReduce(PatternReader& reader);
+LoadedPattern LoadAllReduceRing(PatternReader& reader);
+LoadedPattern LoadAllReduceTree(PatternReader& reader);
+LoadedPattern LoadAllReduceTwoLevel(PatternReader& reader);
+LoadedPattern LoadReduceScatter(PatternReader& reader);
+LoadedPattern LoadAllGather(PatternReader& reader);
+LoadedPattern LoadBroadcast(PatternReader& reader);
+LoadedPattern LoadPipeline(PatternReader& reader);
+LoadedPattern LoadMoe(PatternReader& reader);
+LoadedPattern LoadStorage(PatternReader& reader);
+LoadedPattern LoadPoisson(PatternReader& reader);
 
 }  // namespace paceline::tools

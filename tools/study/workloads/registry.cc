@@ -6,25 +6,23 @@ namespace paceline::tools {
 
 const std::vector<WorkloadKind>& WorkloadKinds() {
   static const std::vector<WorkloadKind> kinds = {
-      {"incast", LoadIncast}, {"alltoall", LoadAllToAll},        {"permutation", LoadPermutation},
-      {"victim", LoadVictim}, {"connection_matrix", LoadMatrix},
+      {"incast", LoadIncast},
+      {"alltoall", LoadAllToAll},
+      {"permutation", LoadPermutation},
+      {"victim", LoadVictim},
+      {"connection_matrix", LoadMatrix},
+      {"allreduce", LoadAllReduce},
+      {"allreduce_ring", LoadAllReduceRing},
+      {"allreduce_tree", LoadAllReduceTree},
+      {"allreduce_two_level", LoadAllReduceTwoLevel},
+      {"reduce_scatter", LoadReduceScatter},
+      {"allgather", LoadAllGather},
+      {"broadcast", LoadBroadcast},
+      {"pipeline", LoadPipeline},
+      {"moe", LoadMoe},
+      {"storage", LoadStorage},
+      {"poisson", LoadPoisson},
   };
-  return kinds;
-}
-
-const std::vector<std::string>& PlannedWorkloadKinds() {
-  static const std::vector<std::string> kinds = {"allreduce",
-                                                 "allreduce_ring",
-                                                 "allreduce_tree",
-                                                 "allreduce_two_level",
-                                                 "reduce_scatter",
-                                                 "allgather",
-                                                 "broadcast",
-                                                 "pipeline",
-                                                 "moe",
-                                                 "storage",
-                                                 "poisson",
-                                                 "training_step"};
   return kinds;
 }
 

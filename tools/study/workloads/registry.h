@@ -19,7 +19,4 @@ struct WorkloadKind {
 
 const std::vector<WorkloadKind>& WorkloadKinds();
 
-// Not built yet.
-const std::vector<std::string>& PlannedWorkloadKinds();
-
 }  // namespace paceline::tools

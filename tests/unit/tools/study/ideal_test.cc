@@ -105,6 +105,18 @@ TEST_F(IdealTest, WhatOneTriggerWaitsForSharesLinks) {
   EXPECT_NEAR(Micros(FatTree(), workload), 4 * 332.8 + (rtt - back - 0.3328), 0.001);
 }
 
+TEST_F(IdealTest, WhatOneTriggerStartsSharesLinks) {
+  Workload workload;
+  workload.triggers.push_back({.delay = 1'000'000, .host = 127});
+  workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096, .fires_when_received = 0});
+  for (uint32_t i = 1; i <= 4; ++i) {
+    workload.flows.push_back({.source = 127, .destination = i, .bytes = 4096'000, .trigger = 0});
+    workload.triggers[0].flows.push_back(i);
+  }
+  const double rtt = 14.02752, back = 6 * (1 + 64 * 8 / 1e5), there = rtt - back;
+  EXPECT_NEAR(Micros(FatTree(), workload), there + 1 + 4 * 332.8 + (there - 0.3328), 0.001);
+}
+
 TEST_F(IdealTest, ComputingAfterTheLastFlowCountsForTheEnd) {
   const sim::Topology topology = FatTree();
   Workload workload;

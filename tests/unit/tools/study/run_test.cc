@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "tests/unit/tools/study/workloads/workload_support.h"
 #include "tools/study/builtin.h"
 #include "tools/study/execute.h"
 #include "tools/study/results.h"
@@ -156,6 +157,75 @@ TEST(StudyRunTest, TriggersStartFlowsWhenTheirCausesAreDone) {
     }
     EXPECT_LE(others, 1);
   }
+}
+
+// What the trigger waits for, and the flows behind it, when it goes off.
+void ExpectNothingBeforeItsCause(const RunOutcome& run) {
+  const std::vector<Trigger>& triggers = run.workload.triggers;
+  std::vector<int64_t> last_cause(triggers.size(), -1);
+  const std::vector<std::set<uint32_t>> causes = CausesOf(run.workload);
+  for (size_t i = 0; i < run.flows.size(); ++i) {
+    const FlowOutcome& flow = run.flows[i];
+    ASSERT_GE(flow.finish_ns, 0);
+    ASSERT_GE(flow.received_ns, flow.start_ns);
+    const uint32_t trigger = run.workload.flows[i].trigger;
+    if (trigger == kNoTrigger) continue;
+    for (uint32_t cause : causes[trigger]) {
+      EXPECT_GE(flow.start_ns, run.flows[cause].received_ns + triggers[trigger].delay / 1000);
+    }
+  }
+}
+
+TEST(StudyRunTest, NoStepStartsBeforeItsInputIsThere) {
+  for (const char* kind : {"allreduce_ring", "allreduce_tree", "allreduce_two_level", "reduce_scatter", "allgather",
+                           "broadcast", "pipeline", "moe", "storage"}) {
+    for (const char* posted : {"false", "true"}) {
+      const Study study =
+          Load(kSmall, {std::string("workload.kind=") + kind, "workload.bytes=160000", "workload.compute_us=7",
+                        "cc.algorithms=tita,swift", std::string("workload.posted_ahead=") + posted});
+      auto runs = ExecuteStudy(study, {.jobs = 2});
+      ASSERT_TRUE(runs.ok()) << runs.status();
+      for (const RunOutcome& run : (*runs)[0]) {
+        ExpectNothingBeforeItsCause(run);
+        const nlohmann::json json = RunToJson(run);
+        EXPECT_EQ(json["finished"], json["flows"]) << kind;
+        EXPECT_GE(json["ratio"], 0.999) << kind << " " << run.algorithm;
+        EXPECT_LT(json["ratio"], 10) << kind << " " << run.algorithm;
+      }
+    }
+  }
+}
+
+TEST(StudyRunTest, RingAllReduceRunsAtTheBound) {
+  const Study study = Load(kSmall, {"workload.kind=allreduce", "workload.bytes=8000000", "workload.posted_ahead=true"});
+  const nlohmann::json run = RunStudy(study)["runs"][0];
+  EXPECT_GE(run["ratio"], 1);
+  EXPECT_LT(run["ratio"], 1.1);
+  EXPECT_EQ(run["drops"], 0);
+}
+
+TEST(StudyRunTest, ComputingWithoutFlowsAtTheEndCounts) {
+  const Study study = Load(kSmall, {"workload.kind=pipeline", "workload.ranks=4", "workload.bytes=10000"});
+  auto runs = ExecuteStudy(study, {});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  const nlohmann::json run = RunToJson((*runs)[0][0]);
+  EXPECT_EQ(run["compute_us"], (8 + 3) * 300.0);
+  EXPECT_GE(run["step_us"], run["ideal_step_us"]);
+  EXPECT_GE(run["step_us"].get<double>(), run["completion_us"].get<double>() + 190);  // stage 0's last backward pass
+  EXPECT_NEAR(run["communication_share"], 1 - 3300 / run["step_us"].get<double>(), 1e-9);
+}
+
+TEST(StudyRunTest, TheRunEndsWithTheMainFlowsAndCountsTheBackgroundApart) {
+  const Study study = Load(kSmall, {"workload.background_load=0.3", "workload.background_us=100000"});
+  const nlohmann::json alone = RunStudy(Load(kSmall))["runs"][0], run = RunStudy(study)["runs"][0];
+  EXPECT_EQ(run["flows"], alone["flows"]);
+  EXPECT_EQ(run["ideal_us"], alone["ideal_us"]);
+  EXPECT_EQ(run["packets"], alone["packets"]);
+  EXPECT_FALSE(run["missed_deadline"]);
+  EXPECT_GT(run["background"]["flows"], run["background"]["started"]);
+  EXPECT_GE(run["background"]["started"], run["background"]["finished"]);
+  EXPECT_LT(run["completion_us"], 10'000);
+  EXPECT_FALSE(alone.contains("background"));
 }
 
 TEST(StudyRunTest, FlowsCsvHasALinePerFlow) {

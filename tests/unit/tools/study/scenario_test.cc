@@ -178,7 +178,7 @@ TEST(ScenarioTest, RefusesImpossibleScenarios) {
 TEST(ScenarioTest, SaysWhatIsPlanned) {
   for (const char* text :
        {"[fabric]\ntopology = \"rail_optimized\"\n", "[fabric]\nnics_per_host = 8\n", "[fabric]\nplanes = 2\n",
-        "[fabric]\npfc = true\n", "[workload]\nkind = \"moe\"\n", "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
+        "[fabric]\npfc = true\n", "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
   }
 }

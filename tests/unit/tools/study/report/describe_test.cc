@@ -48,7 +48,12 @@ TEST(DescribeWorkload, KnowsEveryKindAndTheOnesToCome) {
   for (const char* kind : {"incast", "alltoall", "permutation", "victim", "connection_matrix", "moe", "no_such"}) {
     EXPECT_FALSE(DescribeWorkload({{"workload", {{"kind", kind}}}}).empty()) << kind;
   }
-  EXPECT_THAT(DescribeWorkload({{"workload", {{"kind", "moe"}, {"experts", 8}}}}), HasSubstr("experts 8"));
+  EXPECT_THAT(DescribeWorkload({{"workload", {{"kind", "no_such"}, {"experts", 8}}}}), HasSubstr("experts 8"));
+  const nlohmann::json ring = {{"workload", {{"kind", "allreduce_ring"}, {"ranks", 16}, {"bytes", 1000000}}}};
+  EXPECT_EQ(DescribeWorkload(ring), "16 ranks sum up a buffer of 1 MB (all-reduce, ring).");
+  const nlohmann::json step = {{"workload", {{"kind", "training_step"}, {"layers", 80}, {"tp", 8}, {"fsdp", true}}}};
+  EXPECT_THAT(DescribeWorkload(step), HasSubstr("80 layers, hidden size unknown"));
+  EXPECT_THAT(DescribeWorkload(step), HasSubstr("tp 8, pp 1, dp 1, fully sharded"));
   EXPECT_EQ(DescribeWorkload(nlohmann::json::object()), "");
 }
 
