@@ -26,5 +26,6 @@ LoadedPattern LoadPipeline(PatternReader& reader);
 LoadedPattern LoadMoe(PatternReader& reader);
 LoadedPattern LoadStorage(PatternReader& reader);
 LoadedPattern LoadPoisson(PatternReader& reader);
+LoadedPattern LoadTrainingStep(PatternReader& reader);
 
 }  // namespace paceline::tools

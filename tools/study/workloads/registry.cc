@@ -22,6 +22,7 @@ const std::vector<WorkloadKind>& WorkloadKinds() {
       {"moe", LoadMoe},
       {"storage", LoadStorage},
       {"poisson", LoadPoisson},
+      {"training_step", LoadTrainingStep},
   };
   return kinds;
 }

@@ -215,6 +215,20 @@ TEST(StudyRunTest, ComputingWithoutFlowsAtTheEndCounts) {
   EXPECT_NEAR(run["communication_share"], 1 - 3300 / run["step_us"].get<double>(), 1e-9);
 }
 
+TEST(StudyRunTest, TrainingStepHasItsFields) {
+  const Study study = Load(kSmall, {"workload.kind=training_step", "workload.dp=4", "workload.tp=2", "workload.pp=2",
+                                    "workload.ranks_per_host=2", "workload.layers=4", "workload.hidden=128",
+                                    "workload.tokens=128", "workload.batch=8", "workload.tflops=1"});
+  auto runs = ExecuteStudy(study, {});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ExpectNothingBeforeItsCause((*runs)[0][0]);
+  const nlohmann::json run = RunToJson((*runs)[0][0]);
+  EXPECT_GT(run["communication_share"], 0);
+  EXPECT_LT(run["communication_share"], 1);
+  EXPECT_GE(run["step_us"], run["ideal_step_us"]);
+  EXPECT_GE(run["ideal_step_us"], run["compute_us"]);
+}
+
 TEST(StudyRunTest, TheRunEndsWithTheMainFlowsAndCountsTheBackgroundApart) {
   const Study study = Load(kSmall, {"workload.background_load=0.3", "workload.background_us=100000"});
   const nlohmann::json alone = RunStudy(Load(kSmall))["runs"][0], run = RunStudy(study)["runs"][0];
