@@ -16,6 +16,7 @@
 #include "tools/study/execute.h"
 #include "tools/study/results.h"
 #include "tools/study/study_file.h"
+#include "tools/study/traffic.h"
 
 namespace paceline::tools {
 namespace {
@@ -30,6 +31,7 @@ struct Options {
   std::string json;
   unsigned jobs = 0;
   bool list = false;
+  std::string traffic;
 };
 
 int Complain(int status, const std::string& message) {
@@ -134,8 +136,22 @@ int Write(const Options& options, const Study& study, const std::vector<std::vec
   return kDone;
 }
 
+int ShowTraffic(const Options& options) {
+  const absl::StatusOr<TrafficModel> model = LoadTrafficModel(options.traffic);
+  if (!model.ok()) return Complain(kWrongUse, std::string(model.status().message()));
+  const std::string json = TrafficJson(*model).dump(2) + "\n";
+  if (options.json == "-") {
+    std::cout << json;
+    return kDone;
+  }
+  std::cout << TrafficTable(*model);
+  if (options.json.empty() || WriteText(options.json, json)) return kDone;
+  return Complain(kFailed, "cannot write \"" + options.json + "\"");
+}
+
 int RunStudyCommand(const Options& options) {
   if (options.list) return ListStudies();
+  if (!options.traffic.empty()) return ShowTraffic(options);
   if (options.study.empty() && options.matrix.empty()) {
     return Complain(kWrongUse, "name a scenario file or a built-in study (paceline study --list), or give --cm FILE");
   }
@@ -168,6 +184,8 @@ CLI::App* AddStudyCommand(CLI::App& app, int* exit_status) {
   command->add_option("--json", options->json, "file for the results; - for standard output");
   command->add_option("--jobs", options->jobs, "runs at a time (default: as many as there are cores)")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--traffic", options->traffic,
+                      "bytes that an epoch of training moves: llama3-70b, or a TOML file with [model]");
   command->add_flag("--list", options->list, "name the built-in studies");
   command->callback([options, exit_status] { *exit_status = RunStudyCommand(*options); });
   return command;
