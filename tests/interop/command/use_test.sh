@@ -19,6 +19,11 @@ field "$work/info.json" 'any(x["name"] == "udp" and x["usable"] for x in d["lane
 field "$work/info.json" 'd["hcas"]["devices"] or d["hcas"]["reason"]'
 field "$work/info.json" 'd["gpus"]["devices"] or d["gpus"]["reason"]'
 
+expect 0 "training" study --list
+expect 0 "1396 PB" study --traffic llama3-70b
+expect 0 '"every_pair_bytes"' study --traffic llama3-70b --json -
+expect 2 "neither llama3-70b nor a file" study --traffic llama4
+
 expect 2 ""
 expect 2 '"dance" is unknown' dance
 expect 2 "" perf

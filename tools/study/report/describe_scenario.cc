@@ -297,9 +297,13 @@ std::string DescribeWorkload(const nlohmann::json& scenario) {
     text += " All flows start at the same moment.";
   }
   if (NumberAt(scenario, "workload.posted_ahead")) {
-    text += BoolAt(scenario, "workload.posted_ahead")
-                ? " Receives are posted ahead: a receiver knows what will come one round trip before it starts."
-                : " Nothing is posted ahead: a receiver learns of a flow from its first packet.";
+    if (!BoolAt(scenario, "workload.posted_ahead")) {
+      text += " Nothing is posted ahead: a receiver learns of a flow from its first packet.";
+    } else if (CollectiveSentence(scenario).empty()) {
+      text += " Receives are posted ahead: a receiver knows what will come one round trip before it starts.";
+    } else {
+      text += " Receives are posted ahead: those of steps that wait for others from the start of the run on.";
+    }
   }
   return text;
 }

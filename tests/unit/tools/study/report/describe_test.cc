@@ -49,8 +49,12 @@ TEST(DescribeWorkload, KnowsEveryKindAndTheOnesToCome) {
     EXPECT_FALSE(DescribeWorkload({{"workload", {{"kind", kind}}}}).empty()) << kind;
   }
   EXPECT_THAT(DescribeWorkload({{"workload", {{"kind", "no_such"}, {"experts", 8}}}}), HasSubstr("experts 8"));
-  const nlohmann::json ring = {{"workload", {{"kind", "allreduce_ring"}, {"ranks", 16}, {"bytes", 1000000}}}};
-  EXPECT_EQ(DescribeWorkload(ring), "16 ranks sum up a buffer of 1 MB (all-reduce, ring).");
+  const nlohmann::json ring = {
+      {"workload", {{"kind", "allreduce_ring"}, {"ranks", 16}, {"bytes", 1000000}, {"posted_ahead", true}}}};
+  EXPECT_EQ(
+      DescribeWorkload(ring),
+      "16 ranks sum up a buffer of 1 MB (all-reduce, ring). Receives are posted ahead: those of steps that wait for "
+      "others from the start of the run on.");
   const nlohmann::json step = {{"workload", {{"kind", "training_step"}, {"layers", 80}, {"tp", 8}, {"fsdp", true}}}};
   EXPECT_THAT(DescribeWorkload(step), HasSubstr("80 layers, hidden size unknown"));
   EXPECT_THAT(DescribeWorkload(step), HasSubstr("tp 8, pp 1, dp 1, fully sharded"));
