@@ -12,8 +12,7 @@
 //   parameter  default  from
 //   eta        0.95     paper, section 3.3 and 5.1
 //   max_stage  5        the same
-//   w_ai       80       bytes: section 5.1 (section 3.3: W_init (1 - eta) / N, 87 bytes for N = 100 on the study
-//   fabric)
+//   w_ai       80       bytes: section 5.1 (section 3.3: W_init (1 - eta) / N; 87 for N = 100 on the study's fabric)
 //
 // Different from the paper: what was heard before is kept per link instead of per hop, so that it also works when
 // packets take several paths (then u is of the links of the newest packet, each compared with its own last word); see

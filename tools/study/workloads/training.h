@@ -7,10 +7,10 @@
 //   tensor parallel   four ring all-reduces per layer and micro-batch (two forward, two backward) of its activations,
 //                     tokens x hidden; nothing is computed meanwhile
 //   pipeline          the activations to the next stage, their gradients back, each rank its tp-th
-//   data parallel     a ring all-reduce of each layer's gradients, while the layers before it compute (last
-//   micro-batch) fully sharded     instead: ring all-gathers of each layer's parameters before it computes, forward and
-//   backward, one
-//                     layer ahead, and a ring reduce-scatter of its gradients behind it; for every micro-batch
+//   data parallel     a ring all-reduce of each layer's gradients, in the last micro-batch, while the layers before it
+//                     compute
+//   fully sharded     instead, for every micro-batch: ring all-gathers of each layer's parameters before it computes,
+//                     forward and backward, one layer ahead, and a ring reduce-scatter of its gradients behind it
 //
 // Left out: embeddings, attention's own operations, the optimizer.
 //
