@@ -44,6 +44,7 @@ TEST(MoeTest, CombineWaitsForAllThatIsDispatchedToItsRank) {
   for (const Flow& flow : workload.flows) {
     if (flow.trigger == kNoTrigger) continue;
     EXPECT_EQ(causes[flow.trigger].size(), 7u);
+    EXPECT_EQ(workload.triggers[flow.trigger].firings, 7u);
     EXPECT_EQ(workload.triggers[flow.trigger].delay, 5'000'000);
     for (uint32_t cause : causes[flow.trigger]) EXPECT_EQ(workload.flows[cause].destination, flow.source);
   }
