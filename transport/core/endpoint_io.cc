@@ -122,19 +122,26 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
       std::any_of(context_.ports.begin(), context_.ports.end(), [](const Port& other) { return other.up; })) {
     return filled;
   }
-  while (filled < room) {
-    Connection* connection = ready_.front();
-    if (connection == nullptr) break;
-    const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
-    connection->ready_link.Unlink();
+  for (Connection* connection = ready_.front(); filled < room && connection != nullptr;) {
     Sender* sender = connection->active_sender();
-    if (sender == nullptr) continue;  // it has ended
+    if (sender != nullptr && sender->may_have_more() && !sender->may_have_more(port)) {
+      connection = ready_.Next(connection);  // only other ports may have something for it
+      continue;
+    }
+    const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
+    Connection* next = ready_.Next(connection);
+    connection->ready_link.Unlink();
+    if (sender == nullptr) {  // it has ended
+      connection = next;
+      continue;
+    }
     const size_t more = sender->Fill(port, burst, filled, std::min(room - filled, quantum), now);
     filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
-    const bool stalled = more == 0 && sender->may_have_more();
+    const bool stalled = more == 0 && sender->may_have_more(port);
     After(connection, now);
     if (stalled) break;
+    connection = next == nullptr ? ready_.front() : next;
   }
   if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kNow);
   return filled;
@@ -266,10 +273,17 @@ void Endpoint::Impl::HandleTimeout(Time now) {
 }
 
 void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
-  (void)now;
   if (context_.ports[port].up == up) return;
   context_.ports[port].up = up;
   ++context_.counters.port_changes;
+  for (Slot& slot : slots_) {
+    Connection* connection = slot.connection.get();
+    if (connection == nullptr || connection->state() != Connection::State::kEstablished) continue;
+    connection->receiver().OnPortChange(now);
+    if (connection->active_sender() == nullptr) continue;
+    connection->active_sender()->OnPortChange();
+    After(connection, now);
+  }
 }
 
 void Endpoint::Impl::After(Connection* connection, Time now) {

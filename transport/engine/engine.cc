@@ -102,7 +102,8 @@ Time Engine::Poll(Time now) {
   }
   // What was posted since the last pass leaves before anything else is looked at: an answer waits neither for an empty
   // receive call nor for what the transport itself makes of the last arrivals.
-  for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
+  if (++first_port_ >= ports) first_port_ = 0;
+  SendAll(now);
   bool more_to_send = FinishArrivals(now);
   const bool sent = std::exchange(busy_, false);
   for (uint32_t port = 0; port < ports; ++port) ReceiveAll(port, now);
@@ -115,7 +116,7 @@ Time Engine::Poll(Time now) {
     more_to_send = true;
   }
   if (more_to_send) {
-    for (uint32_t port = 0; port < ports; ++port) SendAll(port, now);
+    SendAll(now);
   }
   for (uint32_t port = 0; port < ports; ++port) {
     if (ports_[port]->more) return now;
@@ -149,6 +150,12 @@ void Engine::ReceiveAll(uint32_t port, Time now) {
     endpoint_->FinishSegments(now);
   }
   state.more = true;
+}
+
+void Engine::SendAll(Time now) {
+  const auto ports = static_cast<uint32_t>(lanes_.size());
+  for (uint32_t port = first_port_; port < ports; ++port) SendAll(port, now);
+  for (uint32_t port = 0; port < first_port_; ++port) SendAll(port, now);
 }
 
 void Engine::SendAll(uint32_t port, Time now) {

@@ -56,6 +56,7 @@ class Engine final : private EndpointEnvironment {
   // What the last arrivals and due timers bring; true: there was any of it.
   bool FinishArrivals(Time now);
   void ReceiveAll(uint32_t port, Time now);
+  void SendAll(Time now);
   void SendAll(uint32_t port, Time now);
 
   uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override;
@@ -67,6 +68,7 @@ class Engine final : private EndpointEnvironment {
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<Endpoint> endpoint_;
   const bool replies_first_;
+  uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
   bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments
   bool busy_ = false;
   bool blocked_ = false;

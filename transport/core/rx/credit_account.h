@@ -56,6 +56,8 @@ struct CreditAccount {
     const uint64_t end = std::max(arrived + lost_total + expected, tx_total + backlog);
     return end > base ? end - base : 0;
   }
+  // The demand end that asks for no more than has come.
+  uint64_t NothingWanted() const { return arrived + lost_total > base ? arrived + lost_total - base : 0; }
 };
 
 }  // namespace paceline

@@ -177,7 +177,7 @@ void Receiver::UpdateDemand(uint32_t port, Time now) {
   Port& local = context_->ports[port];
   if (local.receiver == nullptr) return;
   CreditAccount& account = Account(port, now);
-  const uint64_t end = account.DemandEnd(expected_bytes_ + ahead_bytes_);
+  const uint64_t end = local.up ? account.DemandEnd(expected_bytes_ + ahead_bytes_) : account.NothingWanted();
   if (account.told_end == end && account.told_cap == account.cap) return;
   account.told_end = end;
   account.told_cap = account.cap;
@@ -188,6 +188,12 @@ void Receiver::FinishBurst(Time now) {
   if (!demand_changed_) return;
   demand_changed_ = false;
   for (uint32_t port = 0; port < context_->ports.size(); ++port) UpdateDemand(port, now);
+}
+
+void Receiver::OnPortChange(Time now) {
+  if (accounts_.empty()) return;  // nothing was ever asked for
+  demand_changed_ = true;
+  FinishBurst(now);
 }
 
 void Receiver::OnGrant(uint32_t port, const Grant& grant) {

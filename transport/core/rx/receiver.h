@@ -54,6 +54,8 @@ class Receiver {
   void HandleDemand(const wire::DemandFrame& frame, Time now);
   // From the allocator of `port`.
   void OnGrant(uint32_t port, const Grant& grant);
+  // A local port has come up or gone down: nothing is asked for through one that is down.
+  void OnPortChange(Time now);
   // Once per burst of arrivals, behind them: what they have changed is told to the allocators.
   void FinishBurst(Time now);
 

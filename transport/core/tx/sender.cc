@@ -61,7 +61,7 @@ void Sender::Post(TxMessage* message, Time now) {
   const uint64_t segment = peer_->segment_bytes;
   message->segments_left = message->payload_bytes == 0 ? 1 : (message->payload_bytes + segment - 1) / segment;
   new_.PushBack(message);
-  may_have_more_ = true;
+  ready_ports_ = AllPorts();
 }
 
 bool Sender::Cancel(OperationId id) {
@@ -81,7 +81,7 @@ void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = flushes_.front()) Finish(message, status);
   timeout_at_ = stuck_at_ = next_send_ = Time::Never();
   demand_pending_ = 0;
-  may_have_more_ = false;
+  ready_ports_ = 0;
   probe_due_ = 0;
 }
 
@@ -158,7 +158,7 @@ void Sender::Clear(TxMessage* message) {
   }
   stuck_at_ = Time::Never();
   stuck_backoff_ = 0;
-  may_have_more_ = true;
+  ready_ports_ = AllPorts();
 }
 
 void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
@@ -196,7 +196,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
       }
     }
   }
-  may_have_more_ = true;
+  ready_ports_ = AllPorts();
 }
 
 void Sender::HandleNotReady(uint32_t message_bits) {
@@ -270,16 +270,27 @@ uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
 
 size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   AdmitNew();
-  may_have_more_ = false;
-  next_send_ = Time::Never();
+  ready_ports_ &= ~(1u << port);
   size_t filled = 0;
+  // What rests gets no probes and announcements either, but for writes, whose paths are asked one by one.
+  if (!MayUse(port, now) && !context_->ports[port].capabilities.remote_placement) return 0;
   if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
   if (!announce_.empty()) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, burst, at + filled, room - filled, now);
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
-  if (!announce_.empty() || probe_due_ != 0) may_have_more_ = true;
+  if (!announce_.empty() || probe_due_ != 0) ready_ports_ = AllPorts();
   ArmStuckTimer(now);
   return filled;
+}
+
+bool Sender::MayUse(uint32_t port, Time now) const {
+  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
+  return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
+}
+
+void Sender::FindNextSend() {
+  next_send_ = Time::Never();
+  for (const Flow& flow : flows_) next_send_ = std::min(next_send_, flow.next_send);
 }
 
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
@@ -334,10 +345,9 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
 }
 
 size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  if (retransmit_.empty() && sending_.empty()) return 0;
-  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
-  if (!health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up)) {
-    may_have_more_ = true;  // for the other ports
+  if ((retransmit_.empty() && sending_.empty()) || !MayUse(port, now)) {
+    if (!flows_.empty()) flows_[peer_->remote_of[port]].next_send = Time::Never();
+    FindNextSend();
     return 0;
   }
   const uint32_t remote = peer_->remote_of[port];
@@ -416,11 +426,12 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     }
   }
   TellBacklog(flow, now);
-  if (blocked == Blocked::kPacing) next_send_ = flow.pacer.next_send();
+  flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
+  FindNextSend();
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {
     demand_pending_ |= static_cast<uint8_t>(1u << remote);
   }
-  if (filled == room) may_have_more_ = true;
+  if (filled == room) ready_ports_ |= 1u << port;
   return filled;
 }
 

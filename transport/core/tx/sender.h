@@ -77,8 +77,11 @@ class Sender {
   // ---- sending
   // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many.
   size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  // False: another Fill would give nothing until something changes or next_send() comes.
-  bool may_have_more() const { return may_have_more_; }
+  // False: another Fill, of this port or of any, would give nothing until something changes or next_send() comes.
+  bool may_have_more(uint32_t port) const { return (ready_ports_ >> port & 1) != 0; }
+  bool may_have_more() const { return ready_ports_ != 0; }
+  // A local port has come up or gone down.
+  void OnPortChange() { ready_ports_ = AllPorts(); }
   Time next_send() const { return next_send_; }
   // A demand frame that should go to the peer now; false: none. For control packets.
   bool PollDemand(wire::DemandFrame* frame);
@@ -107,6 +110,7 @@ class Sender {
     bool had_backlog = false;  // what the controller knows
     bool wants_telemetry = false;
     Pacer pacer;
+    Time next_send = Time::Never();  // the pacer lets the next packet go
     std::unique_ptr<SenderController> controller;
   };
   enum class Blocked : uint8_t { kNo, kCredit, kWindow, kPacing };
@@ -141,6 +145,8 @@ class Sender {
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
+  bool MayUse(uint32_t port, Time now) const;
+  void FindNextSend();
 
   // sender_recovery.cc
   struct AckTotals;
@@ -216,10 +222,10 @@ class Sender {
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
-  Time held_retried_at_;        // when messages that the peer put off were last tried again
-  uint8_t demand_pending_ = 0;  // bit per port of the peer
-  bool may_have_more_ = false;
-  Time next_send_ = Time::Never();
+  Time held_retried_at_;            // when messages that the peer put off were last tried again
+  uint8_t demand_pending_ = 0;      // bit per port of the peer
+  uint32_t ready_ports_ = 0;        // bit per local port
+  Time next_send_ = Time::Never();  // the earliest of all flows
 };
 
 }  // namespace paceline

@@ -68,12 +68,13 @@ void Sender::HandleTimeout(Time now) {
   for (Flow& flow : flows_) {
     if (flow.controller != nullptr && flow.controller->PollTimeout() <= now) {
       flow.controller->HandleTimeout(now);
-      may_have_more_ = true;
+      ready_ports_ = AllPorts();
     }
   }
   if (next_send_ <= now) {
+    for (Flow& flow : flows_) flow.next_send = Time::Never();
     next_send_ = Time::Never();
-    may_have_more_ = true;
+    ready_ports_ = AllPorts();
   }
   if (stuck_at_ <= now) {
     stuck_at_ = Time::Never();
@@ -84,10 +85,10 @@ void Sender::HandleTimeout(Time now) {
       held_retried_at_ = now;
       RetryHeld();
     }
-    may_have_more_ = true;
+    ready_ports_ = AllPorts();
   }
   if (timeout_at_ > now) return;
-  may_have_more_ = true;
+  ready_ports_ = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
     probe_due_ = AllPorts();
     ++probes_;
@@ -195,7 +196,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       flow.controller->OnAck(sample);
       TellBacklog(flow, now);
     }
-    may_have_more_ = true;
+    ready_ports_ = AllPorts();
   }
   telemetry_news_ = false;
   AdvanceBase();
@@ -334,7 +335,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
     new_losses_[i].lost_bytes += entry.bytes;
     ++new_losses_[i].lost_packets;
   }
-  may_have_more_ = true;
+  ready_ports_ = AllPorts();
   TxMessage* message = entry.message;
   if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
     entry.state = Outstanding::State::kResolved;
@@ -393,7 +394,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
     ResolvePacketsOf(message);
     messages_[message->number] = nullptr;
     while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
-    may_have_more_ = may_have_more_ || !new_.empty();
+    if (!new_.empty()) ready_ports_ = AllPorts();
   }
   if (message->reports) {
     --operations_;
