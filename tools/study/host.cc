@@ -10,7 +10,8 @@ namespace paceline::tools {
 // every arrival, so that is one packet.
 class Host::SourceRecorder : public Lane {
  public:
-  explicit SourceRecorder(std::unique_ptr<Lane> lane) : lane_(std::move(lane)) {}
+  SourceRecorder(std::unique_ptr<Lane> lane, std::vector<uint32_t>* sources)
+      : lane_(std::move(lane)), sources_(sources) {}
 
   std::string_view name() const override { return lane_->name(); }
   const LaneCapabilities& capabilities() const override { return lane_->capabilities(); }
@@ -25,35 +26,32 @@ class Host::SourceRecorder : public Lane {
     const size_t count = lane_->Receive(out, now);
     for (size_t i = 0; i < count; ++i) {
       const uint32_t source = lane_->OpenPeer(*out[i].source);
-      if (sources_.empty() || sources_.back() != source) sources_.push_back(source);
+      if (sources_->empty() || sources_->back() != source) sources_->push_back(source);
     }
     return count;
   }
 
-  std::vector<uint32_t>& sources() { return sources_; }
-
  private:
   std::unique_ptr<Lane> lane_;
-  std::vector<uint32_t> sources_;
+  std::vector<uint32_t>* const sources_;
 };
 
-absl::StatusOr<std::unique_ptr<Host>> Host::Create(const EngineOptions& options, std::unique_ptr<Lane> lane,
+absl::StatusOr<std::unique_ptr<Host>> Host::Create(const EngineOptions& options,
+                                                   std::vector<std::unique_ptr<sim::SimLane>> lanes,
                                                    uint64_t largest_message, FlowEvents* events) {
-  std::unique_ptr<Host> host(new Host(events));
-  auto recorder = std::make_unique<SourceRecorder>(std::move(lane));
-  host->recorder_ = recorder.get();
-  std::vector<std::unique_ptr<Lane>> lanes;
-  lanes.push_back(std::move(recorder));
-  auto engine = Engine::Create(options, std::move(lanes));
+  std::unique_ptr<Host> host(new Host(events, static_cast<uint32_t>(lanes.size())));
+  std::vector<std::unique_ptr<Lane>> recorders;
+  for (auto& lane : lanes) recorders.push_back(std::make_unique<SourceRecorder>(std::move(lane), &host->sources_));
+  auto engine = Engine::Create(options, std::move(recorders));
   if (!engine.ok()) return engine.status();
   host->engine_ = *std::move(engine);
   host->region_ = host->endpoint().RegisterMemory(nullptr, largest_message, kLocalOnly, MemoryKind::kPhantom);
   return host;
 }
 
-void Host::AwaitFirstPacket(uint32_t source_nic, ConnectionId connection, uint64_t largest_bytes) {
-  if (awaited_.size() <= source_nic) awaited_.resize(source_nic + 1);
-  Awaited& awaited = awaited_[source_nic];
+void Host::AwaitFirstPacket(uint32_t source_host, ConnectionId connection, uint64_t largest_bytes) {
+  if (awaited_.size() <= source_host) awaited_.resize(source_host + 1);
+  Awaited& awaited = awaited_[source_host];
   awaited.connection = connection;
   awaited.largest_bytes = std::max(awaited.largest_bytes, largest_bytes);
 }
@@ -74,7 +72,7 @@ Time Host::Poll(Time now) {
   for (int pass = 0; pass < kMostPasses; ++pass) {
     TellTimers(now);
     bool more = PostDue(now);
-    recorder_->sources().clear();
+    sources_.clear();
     next = engine_->Poll(now);
     more |= PostForUnexpected(now);
     more |= TakeCompletions(now);
@@ -145,7 +143,8 @@ bool Host::PostForUnexpected(Time now) {
   if (arrived == 0) return false;
   unexpected_seen_ = unexpected;
   bool posted = false;
-  for (uint32_t source : recorder_->sources()) {
+  for (const uint32_t nic : sources_) {
+    const uint32_t source = nic / nics_;
     if (source >= awaited_.size() || awaited_[source].connection == kNoConnection) continue;
     ReceiveRequest request;
     request.buffer = {nullptr, awaited_[source].largest_bytes, region_};

@@ -1,4 +1,4 @@
-// A host of a study: an engine on its simulated NIC, and the application that posts sends and receives when they are
+// A host of a study: an engine on its simulated NICs, and the application that posts sends and receives when they are
 // due. What happens to a flow is told to FlowEvents.
 //
 // Thread rule: the fabric's thread.
@@ -16,6 +16,7 @@
 #include "transport/base/time.h"
 #include "transport/engine/engine.h"
 #include "transport/lane/sim/fabric.h"
+#include "transport/lane/sim/sim_lane.h"
 
 namespace paceline::tools {
 
@@ -39,8 +40,9 @@ struct Posting {
 
 class Host : public sim::HostDriver {
  public:
-  // `lane`: the host's NIC. `largest_message`: bytes of the largest send or receive.
-  static absl::StatusOr<std::unique_ptr<Host>> Create(const EngineOptions& options, std::unique_ptr<Lane> lane,
+  // `lanes`: the host's NICs. `largest_message`: bytes of the largest send or receive.
+  static absl::StatusOr<std::unique_ptr<Host>> Create(const EngineOptions& options,
+                                                      std::vector<std::unique_ptr<sim::SimLane>> lanes,
                                                       uint64_t largest_message, FlowEvents* events);
 
   Engine& engine() { return *engine_; }
@@ -50,7 +52,7 @@ class Host : public sim::HostDriver {
   void Schedule(const Posting& posting) { scheduled_.push_back(posting); }
   // Instead of a posting of a receive: one for whichever send arrives over this connection without one, posted when its
   // first packet has arrived. `largest_bytes`: of all such sends.
-  void AwaitFirstPacket(uint32_t source_nic, ConnectionId connection, uint64_t largest_bytes);
+  void AwaitFirstPacket(uint32_t source_host, ConnectionId connection, uint64_t largest_bytes);
   // Sorts; returns when to be polled first.
   Time Prepare();
   // During the run: as soon as possible. The caller requests a poll.
@@ -61,9 +63,9 @@ class Host : public sim::HostDriver {
   Time Poll(Time now) override;
 
  private:
-  class SourceRecorder;  // the lane, noting whom arrivals come from
+  class SourceRecorder;  // a lane, noting whom arrivals come from
 
-  explicit Host(FlowEvents* events) : events_(events) {}
+  Host(FlowEvents* events, uint32_t nics) : events_(events), nics_(nics) {}
   void TellTimers(Time now);
   bool PostDue(Time now);
   bool Post(const Posting& posting, Time now);
@@ -71,7 +73,8 @@ class Host : public sim::HostDriver {
   bool PostForUnexpected(Time now);
 
   FlowEvents* const events_;
-  SourceRecorder* recorder_ = nullptr;
+  const uint32_t nics_;            // of each host
+  std::vector<uint32_t> sources_;  // NICs from which something came in this pass
   std::unique_ptr<Engine> engine_;
   RegionId region_ = kUnregistered;
   std::vector<Posting> scheduled_;  // ascending by time
@@ -82,7 +85,7 @@ class Host : public sim::HostDriver {
     ConnectionId connection = kNoConnection;
     uint64_t largest_bytes = 0;
   };
-  std::vector<Awaited> awaited_;  // by source NIC; empty when all receives are posted ahead
+  std::vector<Awaited> awaited_;  // by source host; empty when all receives are posted ahead
   uint64_t unexpected_seen_ = 0;
   std::array<Completion, 16> completions_;
 };

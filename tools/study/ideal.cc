@@ -17,28 +17,31 @@ IdealModel::IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32
       mtu_bytes_(mtu_bytes),
       header_bytes_(header_bytes),
       link_fraction_(std::move(link_fraction)) {
-  // Ports that leave a subtree, by level: NICs' uplinks, ToRs' uplinks, then all uplinks of a pod together.
+  // Ports that leave a subtree, by level: NICs' uplinks, uplinks of the ToRs of the same hosts, then all uplinks of a
+  // pod together.
   std::vector<std::map<uint32_t, Subtree>> levels(3);
-  const auto add = [&](size_t level, uint32_t first_nic, uint32_t end_nic, uint32_t port) {
-    Subtree& subtree = levels[level][first_nic];
-    subtree.first_nic = first_nic;
-    subtree.end_nic = end_nic;
+  const auto add = [&](size_t level, uint32_t first_host, uint32_t end_host, uint32_t port) {
+    Subtree& subtree = levels[level][first_host];
+    subtree.first_host = first_host;
+    subtree.end_host = end_host;
     subtree.up += Rate(port);
     subtree.down += Rate(topology_.links()[port].reverse);
   };
-  for (uint32_t nic = 0; nic < topology_.nics(); ++nic) add(0, nic, nic + 1, nic);
+  for (uint32_t nic = 0; nic < topology_.nics(); ++nic) {
+    add(0, topology.host_of(nic), topology.host_of(nic) + 1, nic);
+  }
   for (const sim::SwitchInfo& s : topology_.switches()) {
     for (uint32_t i = 0; i < s.up_ports; ++i) {
-      add(s.tier == sim::Tier::kTor ? 1 : 2, s.first_nic, s.end_nic, s.first_up_port + i);
+      add(s.tier == sim::Tier::kTor ? 1 : 2, s.first_host, s.end_host, s.first_up_port + i);
     }
   }
   for (const auto& level : levels) {
     if (level.empty()) continue;
     levels_.emplace_back();
-    subtree_of_nic_.emplace_back(topology_.nics());
-    for (const auto& [first_nic, subtree] : level) {
-      for (uint32_t nic = subtree.first_nic; nic < subtree.end_nic; ++nic) {
-        subtree_of_nic_.back()[nic] = static_cast<uint32_t>(levels_.back().size());
+    subtree_of_host_.emplace_back(topology_.config().hosts);
+    for (const auto& [first_host, subtree] : level) {
+      for (uint32_t host = subtree.first_host; host < subtree.end_host; ++host) {
+        subtree_of_host_.back()[host] = static_cast<uint32_t>(levels_.back().size());
       }
       levels_.back().push_back(subtree);
     }
@@ -53,21 +56,21 @@ double IdealModel::Rate(uint32_t port) const {
 uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(bytes) * header_bytes_; }
 
 Picos IdealModel::FlowIdeal(const Flow& flow) const {
-  const double line = static_cast<double>(topology_.nic_bits_per_second());
+  const uint32_t nics = topology_.config().nics_per_host;
+  const double line = static_cast<double>(topology_.nic_bits_per_second()) * nics;
   const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / line);
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  const uint32_t nics = topology_.config().nics_per_host;
   return sending + topology_.BaseRtt(flow.source * nics, flow.destination * nics, full, header_bytes_) -
          sim::SerialisationPicos(full, topology_.nic_bits_per_second());
 }
 
 FlowCost IdealModel::LeastTimes(const Flow& flow) const {
-  const uint64_t line = topology_.nic_bits_per_second();
   const uint32_t nics = topology_.config().nics_per_host;
+  const double line = static_cast<double>(topology_.nic_bits_per_second()) * nics;
   const uint32_t from = flow.source * nics, to = flow.destination * nics;
   const uint64_t wire = WireBytes(flow.bytes);
   const auto packet = static_cast<uint32_t>(std::min<uint64_t>(wire, mtu_bytes_ + header_bytes_));
-  const auto rest = static_cast<Picos>(static_cast<double>(wire - packet) * 8e12 / static_cast<double>(line));
+  const auto rest = static_cast<Picos>(static_cast<double>(wire - packet) * 8e12 / line);
   const Picos round_trip = topology_.BaseRtt(from, to, packet, header_bytes_);
   const Picos back = topology_.BaseRtt(from, to, header_bytes_, header_bytes_) / 2;
   return {.sent = rest + round_trip, .received = rest + round_trip - back};
@@ -81,14 +84,13 @@ std::optional<Picos> IdealModel::LinksBusyUntil(const Workload& workload, const 
     uint64_t bytes = 0;
   };
   Picos until = 0;
-  const uint32_t nics = topology_.config().nics_per_host;
   std::vector<Crossing> crossings;
   for (size_t level = 0; level < levels_.size(); ++level) {
     crossings.clear();
     for (uint32_t index : flows) {
       const Flow& flow = workload.flows[index];
-      const uint32_t from = subtree_of_nic_[level][flow.source * nics];
-      const uint32_t to = subtree_of_nic_[level][flow.destination * nics];
+      const uint32_t from = subtree_of_host_[level][flow.source];
+      const uint32_t to = subtree_of_host_[level][flow.destination];
       if (from == to) continue;
       const uint64_t bytes = WireBytes(flow.bytes);
       crossings.push_back({2 * from, starts[index], bytes});

@@ -2,10 +2,10 @@
 //
 // ideal = over all links, the largest of (wire bytes that must cross it, each packet once, spread as evenly as the
 // parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
-// the same are one: a host's up and down link, all uplinks (downlinks) of a ToR, of a pod. Flows that start late count
-// from their start. With dependent flows, the longest chain of delays and of flows that each have the fabric for
-// themselves; links carry the flows that one trigger waits for, and all flows of the run, one after the other
-// from the time on when each can start.
+// the same are one: a host's up (down) links, all uplinks (downlinks) of the ToRs of the same hosts, of a pod. Flows
+// that start late count from their start. With dependent flows, the longest chain of delays and of flows that each have
+// the fabric for themselves; links carry the flows that one trigger waits for, and all flows of the run, one after the
+// other from the time on when each can start.
 //
 // Thread rule: pure functions. Times are picoseconds.
 #pragma once
@@ -51,15 +51,15 @@ class IdealModel {
   const uint32_t mtu_bytes_;
   const uint32_t header_bytes_;
   const std::vector<double> link_fraction_;
-  // Subtrees of the fabric with links to the rest: each host, each ToR, each pod.
+  // Subtrees of the fabric with links to the rest: each host, the hosts of each ToR, each pod.
   struct Subtree {
-    uint32_t first_nic = 0;
-    uint32_t end_nic = 0;
+    uint32_t first_host = 0;
+    uint32_t end_host = 0;
     double up = 0;    // bits per second out of it
     double down = 0;  // into it
   };
-  std::vector<std::vector<Subtree>> levels_;  // each covers all NICs
-  std::vector<std::vector<uint32_t>> subtree_of_nic_;
+  std::vector<std::vector<Subtree>> levels_;  // each covers all hosts
+  std::vector<std::vector<uint32_t>> subtree_of_host_;
 };
 
 // What the faults that never end leave of each port's rate; empty when no fault takes any.

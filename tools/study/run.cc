@@ -115,7 +115,9 @@ class Run : public FlowEvents {
       options.endpoint.seed = seed_ * 1'000'003 + host;
       options.endpoint.local_group = GroupOf(host);
       options.endpoint.core_rate = CoreRate();
-      absl::StatusOr<std::unique_ptr<Host>> made = Host::Create(options, fabric_->TakeLane(host), largest, this);
+      std::vector<std::unique_ptr<sim::SimLane>> lanes;
+      for (uint32_t nic = 0; nic < config.topology.nics_per_host; ++nic) lanes.push_back(fabric_->TakeLane(host, nic));
+      absl::StatusOr<std::unique_ptr<Host>> made = Host::Create(options, std::move(lanes), largest, this);
       if (!made.ok()) return made.status();
       hosts_.push_back(*std::move(made));
       fabric_->SetDriver(host, hosts_.back().get());
@@ -128,7 +130,7 @@ class Run : public FlowEvents {
     const sim::TopologyConfig& t = scenario_.fabric.topology;
     if (t.kind == sim::TopologyKind::kDumbbell) return 1 + host / (t.hosts / 2);
     if (t.kind == sim::TopologyKind::kSingleSwitch) return 1;
-    const bool pods = t.kind == sim::TopologyKind::kFatTree && t.tiers == 3;
+    const bool pods = t.kind != sim::TopologyKind::kLeafSpine && t.tiers == 3;
     return 1 + host / (pods ? t.pod_size : t.tor_radix);
   }
 
@@ -148,7 +150,10 @@ class Run : public FlowEvents {
       const uint32_t here = ends[i], there = ends[1 - i];
       EstablishedPeer peer;
       peer.peer_connection = pair->at(there, here);
-      peer.addresses = {sim::SimLane::AddressOf(there)};
+      const uint32_t nics = scenario_.fabric.topology.nics_per_host;
+      for (uint32_t nic = 0; nic < nics; ++nic) {
+        peer.addresses.push_back(sim::SimLane::AddressOf(there * nics + nic));
+      }
       peer.segment_bytes = scenario_.fabric.mtu_bytes;
       peer.remote_group = GroupOf(there);
       peer.base_rtt = fabric_->BaseRtt(here, there);
@@ -316,7 +321,10 @@ class Run : public FlowEvents {
     const sim::Topology& topology = fabric_->topology();
     const sim::LinkInfo& link = topology.links()[port];
     const auto node = [&](uint32_t number) {
-      if (number < topology.nics()) return absl::StrCat("host ", number / topology.config().nics_per_host);
+      if (number < topology.nics()) {
+        const uint32_t nics = topology.config().nics_per_host;
+        return absl::StrCat("host ", number / nics, nics > 1 ? absl::StrCat(" NIC ", number % nics) : "");
+      }
       const sim::SwitchInfo& s = topology.switch_of_node(number);
       return absl::StrCat(std::string(sim::TierName(s.tier)), " ", s.index);
     };

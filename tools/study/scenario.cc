@@ -23,6 +23,7 @@ const std::vector<std::pair<std::string, sim::TopologyKind>>& Topologies() {
       {"single_switch", sim::TopologyKind::kSingleSwitch},
       {"leaf_spine", sim::TopologyKind::kLeafSpine},
       {"fat_tree", sim::TopologyKind::kFatTree},
+      {"rail_optimized", sim::TopologyKind::kRailOptimized},
       {"dumbbell", sim::TopologyKind::kDumbbell}};
   return list;
 }
@@ -80,19 +81,18 @@ class Loader {
     for (const auto& [name, kind] : Topologies()) names.push_back(name);
     const bool default_tree = *default_hosts % 16 == 0 && *default_hosts >= 32;
     const std::string topology =
-        reader.Choice("topology", default_tree ? "fat_tree" : "single_switch", names, {"rail_optimized", "dragonfly"});
+        reader.Choice("topology", default_tree ? "fat_tree" : "single_switch", names, {"dragonfly"});
     for (const auto& [name, kind] : Topologies()) {
       if (name == topology) t.kind = kind;
     }
     t.hosts = static_cast<uint32_t>(reader.Integer("hosts", *default_hosts, 2, 65536));
-    t.tiers = static_cast<uint32_t>(reader.Integer("tiers", 3, 2, 3));
+    const bool rails = t.kind == sim::TopologyKind::kRailOptimized;
+    t.tiers = static_cast<uint32_t>(reader.Integer("tiers", rails ? 2 : 3, 2, 3));
     t.pod_size = static_cast<uint32_t>(reader.Integer("pod_size", 16, 1, 65536));
     t.tor_radix = static_cast<uint32_t>(reader.Integer("tor_radix", 4, 1, 65536));
     t.oversubscription = reader.Numbers("oversubscription", {}, 0.001, 65536);
     t.nics_per_host = static_cast<uint32_t>(reader.Integer("nics_per_host", 1, 1, 8));
-    const uint64_t planes = reader.Integer("planes", 1, 1, 8);
-    if (t.nics_per_host > 1) reader.Fail("nics_per_host", "above 1 is planned, not built yet");
-    if (planes > 1) reader.Fail("planes", "above 1 is planned, not built yet");
+    t.planes = static_cast<uint32_t>(reader.Integer("planes", 1, 1, 8));
     t.link_gbps = reader.Number("link_gbps", 100, 0.001, 10000);
     t.link_delay_ns = static_cast<int64_t>(reader.Integer("link_delay_ns", 1000, 0, 1'000'000'000));
     t.switch_delay_ns = static_cast<int64_t>(reader.Integer("switch_delay_ns", 0, 0, 1'000'000'000));
@@ -115,7 +115,7 @@ class Loader {
     out = {{"topology", topology},
            {"hosts", t.hosts},
            {"nics_per_host", t.nics_per_host},
-           {"planes", planes},
+           {"planes", t.planes},
            {"link_gbps", t.link_gbps},
            {"link_delay_ns", t.link_delay_ns},
            {"switch_delay_ns", t.switch_delay_ns},
@@ -128,7 +128,7 @@ class Loader {
            {"mtu_bytes", f.mtu_bytes},
            {"header_bytes", f.header_bytes}};
     if (f.adaptive_routing) out["adaptive_routing"] = true;
-    const bool tree = t.kind == sim::TopologyKind::kFatTree;
+    const bool tree = t.kind == sim::TopologyKind::kFatTree || rails;
     if (tree) out["tiers"] = t.tiers;
     if (tree && t.tiers == 3) out["pod_size"] = t.pod_size;
     if (tree || t.kind == sim::TopologyKind::kLeafSpine) out["tor_radix"] = t.tor_radix;

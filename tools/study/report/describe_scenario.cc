@@ -156,7 +156,7 @@ std::string Oversubscription(const nlohmann::json& fabric) {
 std::string Topology(const nlohmann::json& fabric) {
   std::string text = TextAt(fabric, "topology");
   if (text.empty()) return "";
-  const bool tree = text == "fat_tree";
+  const bool tree = text == "fat_tree" || text == "rail_optimized";
   text = (tree ? Tiers(fabric) : "") + WithSpaces(text);
   const auto radix = NumberAt(fabric, "tor_radix");
   const auto pod = NumberAt(fabric, "pod_size");

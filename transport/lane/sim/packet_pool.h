@@ -32,7 +32,7 @@ struct Packet {
   uint32_t next = kNoPacket;  // in whichever queue it waits
   uint32_t wire_bytes = 0;
   uint32_t source = 0;       // NIC
-  uint32_t destination = 0;  // NIC
+  uint32_t destination = 0;  // slot of the NIC, see topology.h
   uint32_t route_hash = 0;   // 16 bits for each tier that has a choice
   uint32_t payload_bytes = 0;
   uint32_t block = kNoPacket;  // in the second pool, or kNoPacket: the bytes are inline

@@ -36,7 +36,8 @@ uint32_t SimLane::OpenPeer(const LaneAddress& address) {
   if (address.size != 4) return kNoPeer;
   uint32_t nic = 0;
   for (size_t i = 0; i < 4; ++i) nic |= uint32_t{address.bytes[i]} << (8 * i);
-  return nic < fabric_.nics_ ? nic : kNoPeer;
+  const Topology& topology = fabric_.topology_;
+  return nic < fabric_.nics_ && topology.plane_of(nic) == topology.plane_of(nic_) ? nic : kNoPeer;
 }
 
 size_t SimLane::room() const {
@@ -69,7 +70,7 @@ void SimLane::SendOne(const TxSegment& segment) {
   const uint32_t packet = pool.Allocate(segment.header_bytes + (phantom ? 0 : segment.payload_bytes));
   Packet& record = pool[packet];
   record.source = nic_;
-  record.destination = segment.peer;
+  record.destination = fabric_.topology_.slot_of(segment.peer);
   record.header_bytes = segment.header_bytes;
   record.payload_bytes = segment.payload_bytes;
   record.wire_bytes = fabric_.config_.header_bytes + (segment.control ? 0 : segment.payload_bytes);

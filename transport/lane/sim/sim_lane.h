@@ -32,7 +32,7 @@ class SimLane : public Lane {
   LaneStatus status() const override { return status_; }
   const LaneCounters& counters() const override { return counters_; }
 
-  // kNoPeer for an address that is no NIC of this fabric.
+  // kNoPeer for an address that is no NIC of this plane of the fabric.
   uint32_t OpenPeer(const LaneAddress& address) override;
   void ClosePeer(uint32_t) override {}
   size_t room() const override;

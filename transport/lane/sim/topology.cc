@@ -66,12 +66,17 @@ absl::StatusOr<Topology> Topology::Create(const TopologyConfig& config) {
   return topology;
 }
 
-absl::Status Topology::Build() {
+absl::Status Topology::Check() const {
   if (config_.hosts < 2 || config_.hosts > 65536) {
     return absl::InvalidArgumentError(absl::StrCat("fabric.hosts = ", config_.hosts, " must be 2 to 65536"));
   }
-  if (config_.nics_per_host != 1) {
-    return absl::UnimplementedError("fabric.nics_per_host must be 1: several NICs a host are planned, not built yet");
+  if (config_.nics_per_host < 1 || config_.nics_per_host > 8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric.nics_per_host = ", config_.nics_per_host, " must be 1 to 8"));
+  }
+  if (uint64_t{config_.hosts} * config_.nics_per_host > 65536) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.hosts = ", config_.hosts, " times fabric.nics_per_host = ",
+                                                   config_.nics_per_host, " must be at most 65536"));
   }
   if (!(config_.link_gbps >= 0.001) || config_.link_gbps > 10000) {
     return absl::InvalidArgumentError(
@@ -80,100 +85,154 @@ absl::Status Topology::Build() {
   if (config_.link_delay_ns < 0 || config_.switch_delay_ns < 0 || config_.nic_delay_ns < 0) {
     return absl::InvalidArgumentError("fabric.link_delay_ns, switch_delay_ns and nic_delay_ns must not be negative");
   }
+  absl::Status status = MustDivide("planes", config_.planes, "nics_per_host", config_.nics_per_host);
+  if (!is_tree() || !status.ok()) return status;
+  if (tiers() != 2 && tiers() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.tiers = ", tiers(), " must be 2 or 3"));
+  }
+  status = MustDivide("tor_radix", config_.tor_radix, tiers() == 3 ? "pod_size" : "hosts", pod_hosts());
+  if (status.ok() && tiers() == 3) status = MustDivide("pod_size", config_.pod_size, "hosts", config_.hosts);
+  return status;
+}
+
+// Plane by plane; in a plane host by host, on rails pod by pod, there NIC number by NIC number.
+void Topology::NumberSlots() {
+  slot_of_nic_.resize(nics_);
+  nic_of_slot_.resize(nics_);
+  const uint32_t nics = nics_per_plane();
+  for (uint32_t nic = 0; nic < nics_; ++nic) {
+    const uint32_t host = host_of(nic);
+    const uint32_t number = nic % config_.nics_per_host / config_.planes;  // among the host's in this plane
+    uint32_t slot = host * nics + number;
+    if (config_.kind == TopologyKind::kRailOptimized) {
+      const uint32_t pod = host / pod_hosts();
+      slot = (pod * nics + number) * pod_hosts() + host % pod_hosts();
+    }
+    slot += first_slot_of_plane(plane_of(nic));
+    slot_of_nic_[nic] = slot;
+    nic_of_slot_[slot] = nic;
+  }
+}
+
+absl::Status Topology::Build() {
+  if (absl::Status status = Check(); !status.ok()) return status;
   nics_ = config_.hosts * config_.nics_per_host;
   links_.resize(nics_);
-  switch (config_.kind) {
-    case TopologyKind::kSingleSwitch:
-      BuildSingleSwitch();
-      return absl::OkStatus();
-    case TopologyKind::kDumbbell:
-      return BuildDumbbell();
-    case TopologyKind::kLeafSpine:
-    case TopologyKind::kFatTree:
-      return BuildTree();
+  NumberSlots();
+  for (uint32_t plane = 0; plane < config_.planes; ++plane) {
+    absl::Status status;
+    if (is_tree()) {
+      status = BuildTree(plane);
+    } else if (config_.kind == TopologyKind::kDumbbell) {
+      status = BuildDumbbell(plane);
+    } else {
+      BuildSingleSwitch(plane);
+    }
+    if (!status.ok()) return status;
   }
-  return absl::InternalError("unknown topology");
+  return absl::OkStatus();
 }
 
-void Topology::BuildSingleSwitch() {
-  const uint32_t node = AddSwitch(Tier::kTor, 0, 0, 0, nics_, nics_, 0);
-  for (uint32_t nic = 0; nic < nics_; ++nic) {
-    Join(nic, nic, node, switch_of_node(node).first_down_port + nic, config_.link_gbps);
-  }
+void Topology::BuildSingleSwitch(uint32_t plane) {
+  const uint32_t first = first_slot_of_plane(plane), end = first_slot_of_plane(plane + 1);
+  JoinNics(AddSwitch({.tier = Tier::kTor,
+                      .index = plane,
+                      .first_slot = first,
+                      .end_slot = end,
+                      .down_ports = end - first,
+                      .end_host = config_.hosts}));
 }
 
-absl::Status Topology::BuildDumbbell() {
-  if (nics_ % 2 != 0) {
+absl::Status Topology::BuildDumbbell(uint32_t plane) {
+  if (config_.hosts % 2 != 0) {
     return absl::InvalidArgumentError(absl::StrCat("fabric.hosts = ", config_.hosts, " must be even for a dumbbell"));
   }
   if (config_.oversubscription.size() > 1) {
     return absl::InvalidArgumentError("fabric.oversubscription of a dumbbell is one number");
   }
-  const uint32_t half = nics_ / 2;
+  const uint32_t half_hosts = config_.hosts / 2;
+  const uint32_t half = half_hosts * nics_per_plane();
   const double ratio = config_.oversubscription.empty() ? half : config_.oversubscription[0];
   if (!(ratio > 0)) return absl::InvalidArgumentError("fabric.oversubscription must be above 0");
-  const uint32_t left = AddSwitch(Tier::kTor, 0, 0, 0, half, half, 1);
-  const uint32_t right = AddSwitch(Tier::kTor, 1, 0, half, nics_, half, 1);
-  for (uint32_t nic = 0; nic < nics_; ++nic) {
-    const uint32_t node = nic < half ? left : right;
-    const SwitchInfo& s = switch_of_node(node);
-    Join(nic, nic, node, s.first_down_port + (nic - s.first_nic), config_.link_gbps);
+  uint32_t sides[2];
+  for (uint32_t side = 0; side < 2; ++side) {
+    const uint32_t first = first_slot_of_plane(plane) + side * half;
+    sides[side] = AddSwitch({.tier = Tier::kTor,
+                             .index = plane * 2 + side,
+                             .first_slot = first,
+                             .end_slot = first + half,
+                             .down_ports = half,
+                             .up_ports = 1,
+                             .first_host = side * half_hosts,
+                             .end_host = (side + 1) * half_hosts});
+    JoinNics(sides[side]);
   }
-  Join(left, switch_of_node(left).first_up_port, right, switch_of_node(right).first_up_port,
+  Join(sides[0], switch_of_node(sides[0]).first_up_port, sides[1], switch_of_node(sides[1]).first_up_port,
        half * config_.link_gbps / ratio);
   return absl::OkStatus();
 }
 
-absl::Status Topology::BuildTree() {
-  const uint32_t tiers = config_.kind == TopologyKind::kLeafSpine ? 2 : config_.tiers;
-  if (tiers != 2 && tiers != 3) {
-    return absl::InvalidArgumentError(absl::StrCat("fabric.tiers = ", tiers, " must be 2 or 3"));
-  }
-  const uint32_t radix = config_.tor_radix;
-  absl::Status status =
-      MustDivide("tor_radix", radix, tiers == 3 ? "pod_size" : "hosts", tiers == 3 ? config_.pod_size : config_.hosts);
-  if (status.ok() && tiers == 3) status = MustDivide("pod_size", config_.pod_size, "hosts", config_.hosts);
-  if (!status.ok()) return status;
-  absl::StatusOr<std::vector<double>> ratios = RatiosPerTier(config_.oversubscription, tiers - 1);
+absl::Status Topology::BuildTree(uint32_t plane) {
+  absl::StatusOr<std::vector<double>> ratios = RatiosPerTier(config_.oversubscription, tiers() - 1);
   if (!ratios.ok()) return ratios.status();
-
-  const uint32_t tors = nics_ / radix;
-  const absl::StatusOr<uint32_t> tor_ups = UplinksFor(radix, (*ratios)[0], "ToR");
+  const uint32_t radix = config_.tor_radix;
+  const uint32_t rails = config_.kind == TopologyKind::kRailOptimized ? nics_per_plane() : 1;
+  const uint32_t tor_nics = radix * nics_per_plane() / rails;
+  const absl::StatusOr<uint32_t> tor_ups = UplinksFor(tor_nics, (*ratios)[0], "ToR");
   if (!tor_ups.ok()) return tor_ups.status();
+  const uint32_t pods = config_.hosts / pod_hosts();
+  const uint32_t groups = pod_hosts() / radix;  // of hosts that share ToRs
+  const uint32_t pod_tors = groups * rails;
+  const uint32_t pod_nics = pod_tors * tor_nics;
+  const uint32_t first_slot = first_slot_of_plane(plane);
   std::vector<uint32_t> tor_nodes, agg_nodes;
-  const uint32_t tors_per_pod = tiers == 3 ? config_.pod_size / radix : tors;
-  for (uint32_t t = 0; t < tors; ++t) {
-    tor_nodes.push_back(
-        AddSwitch(Tier::kTor, t, tiers == 3 ? t / tors_per_pod : 0, t * radix, (t + 1) * radix, radix, *tor_ups));
-    const SwitchInfo& tor = switches_.back();
-    for (uint32_t i = 0; i < radix; ++i) {
-      Join(tor.first_nic + i, tor.first_nic + i, tor_nodes.back(), tor.first_down_port + i, config_.link_gbps);
-    }
+  for (uint32_t t = 0; t < pods * pod_tors; ++t) {
+    const uint32_t pod = t / pod_tors;
+    const uint32_t first_host = pod * pod_hosts() + t % pod_tors % groups * radix;
+    tor_nodes.push_back(AddSwitch({.tier = Tier::kTor,
+                                   .index = plane * pods * pod_tors + t,
+                                   .pod = pod,
+                                   .first_slot = first_slot + t * tor_nics,
+                                   .end_slot = first_slot + (t + 1) * tor_nics,
+                                   .down_ports = tor_nics,
+                                   .up_ports = *tor_ups,
+                                   .first_host = first_host,
+                                   .end_host = first_host + radix}));
+    JoinNics(tor_nodes.back());
   }
-  // The next tier: in each pod (or, with two tiers, in the whole fabric) one switch per uplink of a ToR.
-  const uint32_t pods = tors / tors_per_pod;
+  // The next tier: in each pod (or, with two tiers, in the whole plane) one switch per uplink of a ToR.
   uint32_t agg_ups = 0;
-  if (tiers == 3) {
-    const absl::StatusOr<uint32_t> ups = UplinksFor(tors_per_pod, (*ratios)[1], "aggregation");
+  if (tiers() == 3) {
+    const absl::StatusOr<uint32_t> ups = UplinksFor(pod_tors, (*ratios)[1], "aggregation");
     if (!ups.ok()) return ups.status();
     agg_ups = *ups;
   }
-  const Tier second = tiers == 3 ? Tier::kAgg : Tier::kCore;
   for (uint32_t pod = 0; pod < pods; ++pod) {
-    const uint32_t first = pod * tors_per_pod * radix;
     for (uint32_t a = 0; a < *tor_ups; ++a) {
-      agg_nodes.push_back(
-          AddSwitch(second, pod * *tor_ups + a, pod, first, first + tors_per_pod * radix, tors_per_pod, agg_ups));
-      for (uint32_t t = 0; t < tors_per_pod; ++t) {
-        const uint32_t tor = tor_nodes[pod * tors_per_pod + t];
+      agg_nodes.push_back(AddSwitch({.tier = tiers() == 3 ? Tier::kAgg : Tier::kCore,
+                                     .index = (plane * pods + pod) * *tor_ups + a,
+                                     .pod = pod,
+                                     .first_slot = first_slot + pod * pod_nics,
+                                     .end_slot = first_slot + (pod + 1) * pod_nics,
+                                     .down_ports = pod_tors,
+                                     .up_ports = agg_ups,
+                                     .first_host = pod * pod_hosts(),
+                                     .end_host = (pod + 1) * pod_hosts()}));
+      for (uint32_t t = 0; t < pod_tors; ++t) {
+        const uint32_t tor = tor_nodes[pod * pod_tors + t];
         Join(tor, switch_of_node(tor).first_up_port + a, agg_nodes.back(),
              switch_of_node(agg_nodes.back()).first_down_port + t, config_.link_gbps);
       }
     }
   }
-  for (uint32_t group = 0; tiers == 3 && group < *tor_ups; ++group) {
+  for (uint32_t group = 0; tiers() == 3 && group < *tor_ups; ++group) {
     for (uint32_t k = 0; k < agg_ups; ++k) {
-      const uint32_t core = AddSwitch(Tier::kCore, group * agg_ups + k, 0, 0, nics_, pods, 0);
+      const uint32_t core = AddSwitch({.tier = Tier::kCore,
+                                       .index = (plane * *tor_ups + group) * agg_ups + k,
+                                       .first_slot = first_slot,
+                                       .end_slot = first_slot + pods * pod_nics,
+                                       .down_ports = pods,
+                                       .end_host = config_.hosts});
       for (uint32_t pod = 0; pod < pods; ++pod) {
         const uint32_t agg = agg_nodes[pod * *tor_ups + group];
         Join(agg, switch_of_node(agg).first_up_port + k, core, switch_of_node(core).first_down_port + pod,
@@ -184,27 +243,26 @@ absl::Status Topology::BuildTree() {
   return absl::OkStatus();
 }
 
-uint32_t Topology::AddSwitch(Tier tier, uint32_t index, uint32_t pod, uint32_t first_nic, uint32_t end_nic,
-                             uint32_t down_ports, uint32_t up_ports) {
-  SwitchInfo s;
-  s.tier = tier;
-  s.index = index;
-  s.pod = pod;
-  s.first_nic = first_nic;
-  s.end_nic = end_nic;
-  s.nics_per_down_port = (end_nic - first_nic) / down_ports;
+uint32_t Topology::AddSwitch(SwitchInfo s) {
+  s.nics_per_down_port = (s.end_slot - s.first_slot) / s.down_ports;
   if (s.nics_per_down_port > 1) {
     // Exact for offsets and divisors below 2^16.
     s.down_reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + s.nics_per_down_port - 1) / s.nics_per_down_port);
   }
   s.first_down_port = static_cast<uint32_t>(links_.size());
-  s.down_ports = down_ports;
-  s.first_up_port = s.first_down_port + down_ports;
-  s.up_ports = up_ports;
-  s.hash_shift = tier == Tier::kTor ? 0 : 16;
-  links_.resize(links_.size() + down_ports + up_ports);
+  s.first_up_port = s.first_down_port + s.down_ports;
+  s.hash_shift = s.tier == Tier::kTor ? 0 : 16;
+  links_.resize(links_.size() + s.down_ports + s.up_ports);
   switches_.push_back(s);
   return nics_ + static_cast<uint32_t>(switches_.size()) - 1;
+}
+
+void Topology::JoinNics(uint32_t tor_node) {
+  const SwitchInfo s = switch_of_node(tor_node);
+  for (uint32_t slot = s.first_slot; slot < s.end_slot; ++slot) {
+    const uint32_t nic = nic_of_slot_[slot];
+    Join(nic, nic, tor_node, s.first_down_port + (slot - s.first_slot), config_.link_gbps);
+  }
 }
 
 void Topology::Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, uint32_t down_port, double gbps) {
@@ -229,7 +287,7 @@ void Topology::Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, 
 std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint32_t route_hash) const {
   std::vector<uint32_t> path = {source};
   while (links_[path.back()].to != destination) {
-    path.push_back(Route(switch_of_node(links_[path.back()].to), destination, route_hash));
+    path.push_back(Route(switch_of_node(links_[path.back()].to), slot_of(destination), route_hash));
   }
   return path;
 }
@@ -246,8 +304,9 @@ Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_
 }
 
 Picos Topology::LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const {
-  // Every topology here is symmetric, and its first and last NIC lie in different subtrees of the top.
-  return BaseRtt(0, nics_ - 1, forward_bytes, back_bytes);
+  // Every topology here is symmetric, and its first and last host lie in different subtrees of the top. Traffic keeps
+  // to NICs of equal number.
+  return BaseRtt(0, (config_.hosts - 1) * config_.nics_per_host, forward_bytes, back_bytes);
 }
 
 std::string Topology::PortName(uint32_t port) const {

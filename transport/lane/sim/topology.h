@@ -6,13 +6,19 @@
 //   leaf_spine     leaves with `tor_radix` hosts each, every leaf linked to every spine
 //   fat_tree       2 tiers: the same. 3 tiers: pods of `pod_size` hosts; in a pod every ToR is linked to every
 //                  aggregation switch, and aggregation switch j of every pod to the same group j of core switches
+//   rail_optimized a fat tree (of 2 tiers unless 3 are asked for) whose ToRs take NICs of equal number from `tor_radix`
+//                  hosts: traffic between them that keeps to its rail crosses one switch
+//
+// `planes` are disjoint copies of the fabric: NIC i of every host is in plane i mod `planes`, and no packet changes its
+// plane. In all shapes but rail_optimized a host's NICs of one plane share a ToR.
 //
 // `oversubscription` is downlinks to uplinks of a tier of switches: one number is that of the topmost tier that has
 // uplinks (1 below it); a list has one number per tier of switches below the top, from the ToR upwards. In a dumbbell
 // it is the hosts of one side to the link between (by default that link is as fast as a host's).
 //
 // NICs are numbered host * nics_per_host + nic; NIC n's uplink is port n, switches' ports follow, downlinks first.
-// Thread rule: built once, then read from anywhere.
+// Routes go by *slot*: NICs counted in the order in which they hang on the fabric, so that what is below a switch is
+// one range of slots. Thread rule: built once, then read from anywhere.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +31,7 @@
 
 namespace paceline::sim {
 
-enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kLeafSpine, kFatTree };
+enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kLeafSpine, kFatTree, kRailOptimized };
 enum class Tier : uint8_t { kHost, kTor, kAgg, kCore };
 
 std::string_view TierName(Tier tier);  // "host", "tor", "agg", "core"
@@ -34,9 +40,10 @@ struct TopologyConfig {
   TopologyKind kind = TopologyKind::kSingleSwitch;
   uint32_t hosts = 16;
   uint32_t nics_per_host = 1;
-  uint32_t tiers = 3;                    // fat_tree
-  uint32_t pod_size = 16;                // hosts; fat_tree with 3 tiers
-  uint32_t tor_radix = 4;                // hosts per ToR; fat_tree and leaf_spine
+  uint32_t planes = 1;                   // must divide nics_per_host
+  uint32_t tiers = 3;                    // fat_tree and rail_optimized
+  uint32_t pod_size = 16;                // hosts; with 3 tiers
+  uint32_t tor_radix = 4;                // hosts per ToR; fat_tree, leaf_spine and rail_optimized
   std::vector<double> oversubscription;  // see above; empty: none
   double link_gbps = 100;
   int64_t link_delay_ns = 1000;
@@ -56,10 +63,10 @@ struct LinkInfo {
 
 struct SwitchInfo {
   Tier tier = Tier::kTor;
-  uint32_t index = 0;      // within its tier
-  uint32_t pod = 0;        // ToR and aggregation switches of a fat tree with 3 tiers
-  uint32_t first_nic = 0;  // NICs below: [first_nic, end_nic)
-  uint32_t end_nic = 0;
+  uint32_t index = 0;       // within its tier
+  uint32_t pod = 0;         // ToR and aggregation switches of a fat tree with 3 tiers
+  uint32_t first_slot = 0;  // NICs below: [first_slot, end_slot)
+  uint32_t end_slot = 0;
   uint32_t nics_per_down_port = 1;
   uint32_t down_reciprocal = 0;  // ceil(2^32 / nics_per_down_port); 0 when that is 1
   uint32_t first_down_port = 0;
@@ -67,6 +74,8 @@ struct SwitchInfo {
   uint32_t first_up_port = 0;
   uint32_t up_ports = 0;
   uint32_t hash_shift = 0;  // which 16 bits of Packet::route_hash choose the uplink here
+  uint32_t first_host = 0;  // hosts with a NIC below: [first_host, end_host)
+  uint32_t end_host = 0;
 };
 
 class Topology {
@@ -82,10 +91,14 @@ class Topology {
   const SwitchInfo& switch_of_node(uint32_t node) const { return switches_[node - nics_]; }
   uint64_t nic_bits_per_second() const { return links_[0].bits_per_second; }
 
-  // Output port of switch `s` for a packet to NIC `destination`.
+  uint32_t slot_of(uint32_t nic) const { return slot_of_nic_[nic]; }
+  uint32_t host_of(uint32_t nic) const { return nic / config_.nics_per_host; }
+  uint32_t plane_of(uint32_t nic) const { return nic % config_.nics_per_host % config_.planes; }
+
+  // Output port of switch `s` for a packet to the NIC in slot `destination`.
   static uint32_t Route(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) {
-    if (destination - s.first_nic < s.end_nic - s.first_nic) {
-      const uint32_t offset = destination - s.first_nic;
+    if (destination - s.first_slot < s.end_slot - s.first_slot) {
+      const uint32_t offset = destination - s.first_slot;
       if (s.down_reciprocal == 0) return s.first_down_port + offset;
       return s.first_down_port + static_cast<uint32_t>((uint64_t{offset} * s.down_reciprocal) >> 32);
     }
@@ -101,7 +114,7 @@ class Topology {
     return static_cast<uint32_t>(h >> 32);
   }
 
-  // Ports that a packet crosses, the source's uplink first.
+  // Ports that a packet crosses, the source's uplink first. Both NICs are in one plane.
   std::vector<uint32_t> Path(uint32_t source, uint32_t destination, uint32_t route_hash) const;
   // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues.
   Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
@@ -111,20 +124,29 @@ class Topology {
 
  private:
   explicit Topology(const TopologyConfig& config) : config_(config) {}
+  absl::Status Check() const;
+  void NumberSlots();
   absl::Status Build();
-  absl::Status BuildTree();
-  void BuildSingleSwitch();
-  absl::Status BuildDumbbell();
-  uint32_t AddSwitch(Tier tier, uint32_t index, uint32_t pod, uint32_t first_nic, uint32_t end_nic, uint32_t down_ports,
-                     uint32_t up_ports);
+  void BuildSingleSwitch(uint32_t plane);
+  absl::Status BuildDumbbell(uint32_t plane);
+  absl::Status BuildTree(uint32_t plane);
+  uint32_t AddSwitch(SwitchInfo s);  // with tier, index, pod, slots, hosts and numbers of ports; returns its node
+  void JoinNics(uint32_t tor_node);  // each slot below to its down port
   // Joins port `down` of the upper switch and port `up` of the lower node.
   void Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, uint32_t down_port, double gbps);
+  bool is_tree() const { return config_.kind >= TopologyKind::kLeafSpine; }
+  uint32_t tiers() const { return config_.kind == TopologyKind::kLeafSpine ? 2 : config_.tiers; }
+  uint32_t pod_hosts() const { return is_tree() && tiers() == 3 ? config_.pod_size : config_.hosts; }
+  uint32_t nics_per_plane() const { return config_.nics_per_host / config_.planes; }  // of one host
+  uint32_t first_slot_of_plane(uint32_t plane) const { return plane * config_.hosts * nics_per_plane(); }
   Tier TierOf(uint32_t node) const { return node < nics_ ? Tier::kHost : switches_[node - nics_].tier; }
 
   TopologyConfig config_;
   uint32_t nics_ = 0;
   std::vector<SwitchInfo> switches_;
   std::vector<LinkInfo> links_;
+  std::vector<uint32_t> slot_of_nic_;
+  std::vector<uint32_t> nic_of_slot_;
 };
 
 }  // namespace paceline::sim

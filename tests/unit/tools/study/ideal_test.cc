@@ -149,6 +149,43 @@ TEST_F(IdealTest, FlowAloneHasItsPairsRoundTrip) {
   EXPECT_EQ(model.Packets(4097), 2u);
 }
 
+TEST_F(IdealTest, AllNicsOfAHostCount) {
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kRailOptimized;
+  config.hosts = 16;
+  config.tiers = 2;
+  config.nics_per_host = 8;
+  config.planes = 2;
+  const sim::Topology topology = *sim::Topology::Create(config);
+  const double rtt = 4 * (0.3328 + 1 + 0.00512 + 1);
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 15, .bytes = 4096'000});
+  EXPECT_NEAR(Micros(topology, workload), 332.8 / 8 + rtt - 0.3328, 0.001);
+  EXPECT_NEAR(sim::PicosToMicros(IdealModel(topology, 4096, 64).FlowIdeal(workload.flows[0])), 332.8 / 8 + rtt - 0.3328,
+              0.001);
+  sim::FabricConfig fabric;
+  fabric.topology = config;
+  fabric.faults = {sim::Fault{.kind = sim::FaultKind::kNicDown, .target = "host:15/nic:3"}};
+  const IdealModel left(topology, 4096, 64, LastingLinkFractions(fabric, topology));
+  EXPECT_NEAR(sim::PicosToMicros(left.WorkloadIdeal(workload).value()), 332.8 / 7 + rtt - 0.3328, 0.001);
+}
+
+TEST_F(IdealTest, UplinksOfAllRailsAreOne) {
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kRailOptimized;
+  config.hosts = 16;
+  config.tiers = 2;
+  config.nics_per_host = 4;
+  config.oversubscription = {2};
+  const sim::Topology topology = *sim::Topology::Create(config);
+  Workload workload;  // every host to the next group of four
+  for (uint32_t i = 0; i < 16; ++i) {
+    workload.flows.push_back({.source = i, .destination = (i + 4) % 16, .bytes = 4096'000});
+  }
+  const double rtt = 4 * (0.3328 + 1 + 0.00512 + 1);
+  EXPECT_NEAR(Micros(topology, workload), 332.8 / 4 * 2 + rtt - 0.3328, 0.001);
+}
+
 TEST_F(IdealTest, LastingDamageTakesCapacity) {
   const sim::Topology topology = FatTree();
   sim::FabricConfig config;

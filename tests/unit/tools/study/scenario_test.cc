@@ -175,10 +175,23 @@ TEST(ScenarioTest, RefusesImpossibleScenarios) {
   EXPECT_THAT(ErrorOf("[workload]\nkind = \"connection_matrix\"\n"), HasSubstr("workload.file"));
 }
 
+TEST(ScenarioTest, SeveralNicsAndPlanes) {
+  const Study study = Load("[fabric]\ntopology = \"rail_optimized\"\nhosts = 16\nnics_per_host = 8\nplanes = 2\n");
+  const Scenario& scenario = study.sections[0].scenario;
+  EXPECT_EQ(scenario.fabric.topology.kind, sim::TopologyKind::kRailOptimized);
+  EXPECT_EQ(scenario.fabric.topology.tiers, 2u);
+  EXPECT_EQ(scenario.fabric.topology.planes, 2u);
+  EXPECT_EQ(scenario.resolved["fabric"]["nics_per_host"], 8);
+  EXPECT_EQ(scenario.resolved["fabric"]["planes"], 2);
+  EXPECT_THAT(ErrorOf("[fabric]\nnics_per_host = 9\n"), HasSubstr("fabric.nics_per_host"));
+  EXPECT_THAT(ErrorOf("[fabric]\nnics_per_host = 4\nplanes = 3\n"),
+              HasSubstr("fabric.planes = 3 must divide fabric.nics_per_host = 4"));
+  EXPECT_THAT(ErrorOf("[fabric]\nplanes = 2\n"), HasSubstr("fabric.planes"));
+}
+
 TEST(ScenarioTest, SaysWhatIsPlanned) {
-  for (const char* text :
-       {"[fabric]\ntopology = \"rail_optimized\"\n", "[fabric]\nnics_per_host = 8\n", "[fabric]\nplanes = 2\n",
-        "[fabric]\npfc = true\n", "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
+  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n", "[fabric]\npfc = true\n",
+                           "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
   }
 }

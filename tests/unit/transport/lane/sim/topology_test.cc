@@ -99,6 +99,84 @@ TEST(TopologyTest, OtherShapesConnectEveryPair) {
   ExpectEveryPairConnected(*topology);
 }
 
+TopologyConfig Rails(uint32_t nics, uint32_t planes, uint32_t tiers) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kRailOptimized;
+  config.hosts = 32;
+  config.nics_per_host = nics;
+  config.planes = planes;
+  config.tiers = tiers;
+  config.tor_radix = 4;
+  config.pod_size = 16;
+  return config;
+}
+
+// Every pair of one plane, both ways; NICs of other planes are out of reach.
+void ExpectPlanesConnected(const Topology& topology) {
+  const uint32_t nics = topology.config().nics_per_host;
+  for (uint32_t a = 0; a < topology.nics(); a += 3) {
+    for (uint32_t b = 0; b < topology.nics(); ++b) {
+      if (a == b || topology.plane_of(a) != topology.plane_of(b)) continue;
+      const auto path = topology.Path(a, b, Topology::RouteHash(a, b, 5, 1));
+      ASSERT_LE(path.size(), 6u);
+      ASSERT_EQ(topology.links()[path.back()].to, b);
+      // The same rail under the same switch: one hop. Another rail: never under one leaf.
+      const bool one_leaf = a / nics / 4 == b / nics / 4;
+      if (topology.config().kind == TopologyKind::kRailOptimized) {
+        EXPECT_EQ(path.size() == 2, one_leaf && a % nics == b % nics) << a << " to " << b;
+      } else {
+        EXPECT_EQ(path.size() == 2, one_leaf) << a << " to " << b;
+      }
+    }
+  }
+}
+
+TEST(TopologyTest, RailsJoinNicsOfEqualNumber) {
+  for (const uint32_t tiers : {2u, 3u}) {
+    for (const uint32_t planes : {1u, 2u, 4u}) {
+      const auto topology = Topology::Create(Rails(4, planes, tiers));
+      ASSERT_TRUE(topology.ok()) << topology.status();
+      EXPECT_EQ(topology->nics(), 128u);
+      EXPECT_EQ(CountTier(*topology, Tier::kTor), 32u);  // 8 groups of hosts, 4 rails
+      // Each leaf has 4 uplinks, so each plane has 4 spines (2 tiers).
+      if (tiers == 2) {
+        EXPECT_EQ(CountTier(*topology, Tier::kCore), 4 * planes);
+      }
+      ExpectPlanesConnected(*topology);
+    }
+  }
+}
+
+TEST(TopologyTest, PlanesAreCopiesOfAnyShape) {
+  for (TopologyKind kind :
+       {TopologyKind::kSingleSwitch, TopologyKind::kDumbbell, TopologyKind::kLeafSpine, TopologyKind::kFatTree}) {
+    TopologyConfig config = Rails(4, 2, 3);
+    config.kind = kind;
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    std::set<std::string> names;
+    for (uint32_t port = 0; port < topology->links().size(); ++port) {
+      names.insert(topology->PortName(port));
+      const LinkInfo& link = topology->links()[port];
+      EXPECT_EQ(topology->links()[link.reverse].reverse, port);
+      EXPECT_GT(link.bits_per_second, 0u);
+    }
+    EXPECT_EQ(names.size(), topology->links().size());
+    config.planes = 1;
+    EXPECT_EQ(CountTier(*topology, Tier::kTor), CountTier(*Topology::Create(config), Tier::kTor) * 2);
+    if (kind == TopologyKind::kLeafSpine || kind == TopologyKind::kFatTree) ExpectPlanesConnected(*topology);
+  }
+}
+
+TEST(TopologyTest, EveryRailHasTheRoundTripOfTheFirst) {
+  const auto topology = Topology::Create(Rails(8, 2, 2));
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  for (uint32_t rail = 0; rail < 8; ++rail) {
+    EXPECT_EQ(topology->BaseRtt(rail, 31 * 8 + rail, 4160, 64), topology->LongestBaseRtt(4160, 64));
+  }
+  EXPECT_EQ(topology->LongestBaseRtt(4160, 64), 4 * (332'800 + 1'000'000) + 4 * (5'120 + 1'000'000));
+}
+
 TEST(TopologyTest, DumbbellBottleneck) {
   TopologyConfig config;
   config.kind = TopologyKind::kDumbbell;
@@ -154,8 +232,14 @@ TEST(TopologyTest, RefusesTheImpossibleNamingTheKey) {
   config.oversubscription = {1, 1, 1};
   EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("a list of 2"));
   config = FatTree(1);
+  config.nics_per_host = 9;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.nics_per_host = 9"));
   config.nics_per_host = 8;
-  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("planned"));
+  config.planes = 3;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.planes = 3"));
+  config.planes = 1;
+  config.hosts = 16384;
+  EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("at most 65536"));
   config = TopologyConfig{};
   config.hosts = 1;
   EXPECT_THAT(std::string(Topology::Create(config).status().message()), HasSubstr("fabric.hosts"));
