@@ -122,6 +122,7 @@ json RunToJson(const RunOutcome& run) {
               {"packet_hops", run.fabric.packet_hops},
               {"events", run.fabric.events},
               {"wall_s", run.wall_s}};
+  if (run.pfc_paused_us) out["pfc_paused_us"] = *run.pfc_paused_us;
   if (run.damaged) out["ideal_damaged_us"] = run.ideal_damaged_us ? json(*run.ideal_damaged_us) : json(nullptr);
   if (flows < run.flows.size()) {
     out["background"] = {{"flows", run.flows.size() - flows},

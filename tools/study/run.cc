@@ -258,6 +258,7 @@ class Run : public FlowEvents {
   void Collect() {
     const sim::Fabric& fabric = *fabric_;
     out_.fabric = fabric.counters();
+    if (fabric.config().buffers.lossless) out_.pfc_paused_us = sim::PicosToMicros(fabric.PausedPicos());
     const CriticalPath best = ideal_->WorkloadIdeal(Main()).value_or(CriticalPath());
     out_.ideal_us = sim::PicosToMicros(best.flows);
     out_.ideal_end_us = sim::PicosToMicros(best.end);

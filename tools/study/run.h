@@ -47,7 +47,8 @@ struct RunOutcome {
   std::optional<double> ideal_damaged_us;   // nothing when no path is left for some flow
   std::vector<double> victim_alone_fct_us;  // ascending; of the finished victims of a run without the incast
   sim::FabricCounters fabric;
-  EndpointCounters endpoints;  // all hosts together
+  EndpointCounters endpoints;           // all hosts together
+  std::optional<double> pfc_paused_us;  // over all links; nothing unless lossless
   uint64_t packets = 0;
   uint64_t queue_max_bytes = 0;
   uint64_t queue_last_hop_max_bytes = 0;

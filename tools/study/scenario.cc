@@ -102,8 +102,20 @@ class Loader {
     f.ecn_max_bytes = Bytes(reader, "ecn_max_bytes", f.ecn_max_bytes);
     f.trimming = reader.Bool("trimming", false);
     f.adaptive_routing = reader.Bool("adaptive_routing", false);
-    if (reader.Bool("pfc", false)) reader.Fail("pfc", "= true is planned, not built yet");
-    for (const char* key : {"pfc_xoff_bytes", "pfc_xon_bytes", "pfc_headroom_bytes"}) Bytes(reader, key, 0);
+    sim::BufferConfig& b = f.buffers;
+    b.shared = reader.Choice("buffer", "ports", {"ports", "shared"}) == "shared";
+    b.shared_bytes = Bytes(reader, "shared_buffer_bytes", 0);
+    b.alpha = reader.Number("alpha", b.alpha, 0.0001, 1024);
+    if (b.shared && !reader.Has("shared_buffer_bytes")) {
+      reader.Fail("shared_buffer_bytes", "is missing: bytes of a switch's memory for data packets");
+    }
+    for (const char* key : {"shared_buffer_bytes", "alpha"}) {
+      if (!b.shared && reader.Has(key)) reader.Fail(key, "goes with buffer = \"shared\" only");
+    }
+    b.lossless = reader.Bool("pfc", false);
+    b.xoff_bytes = Bytes(reader, "pfc_xoff_bytes", 0);
+    b.xon_bytes = Bytes(reader, "pfc_xon_bytes", 0);
+    b.headroom_bytes = Bytes(reader, "pfc_headroom_bytes", 0);
     f.mtu_bytes = static_cast<uint32_t>(reader.Integer("mtu_bytes", f.mtu_bytes, 256, 65536));
     f.header_bytes = static_cast<uint32_t>(reader.Integer("header_bytes", f.header_bytes, 1, 4096));
     f.max_header_bytes = limits::kMaxDataHeaderBytes;
@@ -124,11 +136,19 @@ class Loader {
            {"ecn_min_bytes", f.ecn_min_bytes},
            {"ecn_max_bytes", f.ecn_max_bytes},
            {"trimming", f.trimming},
-           {"pfc", false},
+           {"pfc", b.lossless},
            {"mtu_bytes", f.mtu_bytes},
            {"header_bytes", f.header_bytes}};
     if (f.adaptive_routing) out["adaptive_routing"] = true;
     const bool tree = t.kind == sim::TopologyKind::kFatTree || rails;
+    if (b.shared) {
+      out["buffer"] = "shared";
+      out["shared_buffer_bytes"] = b.shared_bytes;
+      out["alpha"] = b.alpha;
+    }
+    if (b.xoff_bytes != 0) out["pfc_xoff_bytes"] = b.xoff_bytes;
+    if (b.xon_bytes != 0) out["pfc_xon_bytes"] = b.xon_bytes;
+    if (b.headroom_bytes != 0) out["pfc_headroom_bytes"] = b.headroom_bytes;
     if (tree) out["tiers"] = t.tiers;
     if (tree && t.tiers == 3) out["pod_size"] = t.pod_size;
     if (tree || t.kind == sim::TopologyKind::kLeafSpine) out["tor_radix"] = t.tor_radix;

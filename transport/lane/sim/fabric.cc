@@ -37,12 +37,17 @@ absl::Status Validate(const FabricConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckBuffers(const FabricConfig& config, const Topology& topology) {
+  return SwitchBuffers::Check(config.buffers, topology, config.queue_bytes, config.mtu_bytes + config.header_bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Fabric>> Fabric::Create(const FabricConfig& config) {
   if (absl::Status status = Validate(config); !status.ok()) return status;
   absl::StatusOr<Topology> topology = Topology::Create(config.topology);
   if (!topology.ok()) return topology.status();
+  if (absl::Status status = CheckBuffers(config, *topology); !status.ok()) return status;
   Random random(config.seed);
   const uint64_t route_salt = random.Next();
   absl::StatusOr<FaultPlan> faults = FaultPlan::Create(config.faults, *topology, random);
@@ -54,6 +59,7 @@ absl::Status Fabric::Check(const FabricConfig& config) {
   if (absl::Status status = Validate(config); !status.ok()) return status;
   absl::StatusOr<Topology> topology = Topology::Create(config.topology);
   if (!topology.ok()) return topology.status();
+  if (absl::Status status = CheckBuffers(config, *topology); !status.ok()) return status;
   Random random(config.seed);
   return FaultPlan::Create(config.faults, *topology, random).status();
 }
@@ -66,6 +72,7 @@ Fabric::Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, 
       full_wire_bytes_(config.mtu_bytes + config.header_bytes),
       nics_(topology_.nics()),
       pool_(std::max(config.mtu_bytes + config.max_header_bytes, config.max_control_bytes)),
+      buffers_(config.buffers, topology_, config.queue_bytes, full_wire_bytes_),
       hosts_(config.topology.hosts),
       marking_random_(config.seed ^ 0x6d61726b696e67),
       fault_random_(config.seed ^ 0x6661756c7473),
@@ -76,11 +83,12 @@ Fabric::Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, 
   ports_.resize(count);
   timing_.resize(count);
   if (!faults_.empty()) damage_.resize(count);
+  if (buffers_.lossless()) paused_since_.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
     ports_[i].to_node = topology_.links()[i].to;
     SetTiming(i, 1);
   }
-  queue_statistics_.Start(count, config_.queue_bytes);
+  queue_statistics_.Start(count, buffers_.longest_queue_bytes());
   for (uint32_t nic = 0; nic < nics_; ++nic) {
     owned_lanes_.push_back(std::make_unique<SimLane>(*this, nic));
     lanes_.push_back(owned_lanes_.back().get());
@@ -151,6 +159,8 @@ void Fabric::Dispatch(const Event& event) {
       return HandleSample();
     case kDamage:
       return HandleDamage();
+    case kPause:
+      return HandlePause(event.index(), event.packet != 0);
     case kDeadline:
       stopped_ = stopped_ || event.packet == run_;  // not that of an earlier run which was stopped before it
       return;
@@ -167,6 +177,7 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   const uint32_t node = ports_[port].to_node;
   const Packet& record = pool_[packet];
   if (node >= nics_) {
+    if (buffers_.lossless()) buffers_.SetIngress(packet, port);
     const SwitchInfo& s = topology_.switch_of_node(node);
     uint32_t next = Topology::Route(s, record.destination, record.route_hash);
     if (config_.adaptive_routing && next >= s.first_up_port) next = ShortestUplink(s, next);
@@ -226,6 +237,11 @@ bool Fabric::PassFaults(uint32_t port, uint32_t packet) {
 
 void Fabric::AccountQueue(uint32_t index, Picos until) {
   Port& port = ports_[index];
+  if (port.busy_until < until && port.sending_data != 0) {  // paused: what was being sent has left, the rest waits
+    if (index >= nics_) queue_statistics_.Add(index, port.occupancy(), port.busy_until - port.last_change);
+    port.last_change = port.busy_until;
+    port.sending_data = 0;
+  }
   const uint32_t bytes = port.occupancy();
   if (bytes != 0 && index >= nics_) queue_statistics_.Add(index, bytes, until - port.last_change);
   port.last_change = queue_.now();
@@ -234,7 +250,8 @@ void Fabric::AccountQueue(uint32_t index, Picos until) {
 void Fabric::Enqueue(uint32_t index, uint32_t packet) {
   Port& port = ports_[index];
   Packet& record = pool_[packet];
-  if (!port.waiting && port.busy_until <= queue_.now()) {
+  const bool control = record.is(Packet::kControl);
+  if (!port.waiting && port.busy_until <= queue_.now() && (control || !port.paused)) {
     AccountQueue(index, port.busy_until);
     StartSending(index, packet);
     port.peak_bytes = std::max(port.peak_bytes, port.sending_data);
@@ -242,13 +259,18 @@ void Fabric::Enqueue(uint32_t index, uint32_t packet) {
   }
   // A NIC's queues are bounded in packets by SimLane::room.
   const bool bounded = index >= nics_;
-  if (!record.is(Packet::kControl)) {
+  if (!control) {
+    if (port.paused) AccountQueue(index, queue_.now());
     const uint32_t bytes = port.occupancy() + record.wire_bytes;
-    if (!bounded || bytes <= config_.queue_bytes) {
+    if (!bounded || HasRoom(index, packet, bytes)) {
       AccountQueue(index, queue_.now());
       port.peak_bytes = std::max(port.peak_bytes, bytes);
       port.data_bytes += record.wire_bytes;
       port.data.Append(pool_, packet);
+      if (bounded && buffers_.managed()) {
+        Signal(buffers_.Take(index, packet, record.wire_bytes), buffers_.lossless() ? buffers_.ingress_of(packet) : 0);
+      }
+      if (port.paused) return;
       return AwaitPortFree(index);
     }
     if (!config_.trimming || record.payload_bytes == 0) return Drop(packet, counters_.drops);
@@ -271,12 +293,52 @@ void Fabric::AwaitPortFree(uint32_t index) {
   Port& port = ports_[index];
   if (port.waiting) return;
   port.waiting = true;
-  queue_.PushAt(port.busy_until, kPortFree, index, kNoPacket);
+  queue_.PushAt(std::max(port.busy_until, queue_.now()), kPortFree, index, kNoPacket);
+}
+
+inline bool Fabric::HasRoom(uint32_t index, uint32_t packet, uint32_t queue_bytes) const {
+  if (!buffers_.managed()) return queue_bytes <= config_.queue_bytes;
+  return buffers_.HasRoom(index, packet, ports_[index].data_bytes, pool_[packet].wire_bytes);
+}
+
+// A switch tells the sender of a link.
+void Fabric::Signal(SwitchBuffers::Signal signal, uint32_t link) {
+  if (signal == SwitchBuffers::Signal::kNone) return;
+  const bool pause = signal == SwitchBuffers::Signal::kPause;
+  counters_.pfc_pauses += pause ? 1 : 0;
+  queue_.PushAt(queue_.now() + topology_.links()[topology_.links()[link].reverse].delay, kPause, link, pause ? 1 : 0);
+}
+
+void Fabric::HandlePause(uint32_t link, bool pause) {
+  Port& port = ports_[link];
+  port.paused = pause;
+  if (pause) {
+    paused_since_[link] = queue_.now();
+    return;
+  }
+  paused_ += queue_.now() - paused_since_[link];
+  AccountQueue(link, queue_.now());
+  if (port.data.empty() || port.waiting) return;
+  port.waiting = true;
+  queue_.PushAt(std::max(port.busy_until, queue_.now()), kPortFree, link, kNoPacket);
+}
+
+Picos Fabric::PausedPicos() const {
+  Picos total = paused_;
+  for (uint32_t link = 0; link < paused_since_.size(); ++link) {
+    if (ports_[link].paused) total += queue_.now() - paused_since_[link];
+  }
+  return total;
 }
 
 void Fabric::HandlePortFree(uint32_t index) {
   Port& port = ports_[index];
   AccountQueue(index, queue_.now());
+  if (port.control.empty() && (port.paused || port.data.empty())) {
+    port.waiting = false;  // until the pause ends
+    port.sending_data = 0;
+    return;
+  }
   uint32_t packet;
   if (!port.control.empty()) {
     packet = port.control.TakeFront(pool_);
@@ -285,6 +347,9 @@ void Fabric::HandlePortFree(uint32_t index) {
     packet = port.data.TakeFront(pool_);
     Packet& record = pool_[packet];
     port.data_bytes -= record.wire_bytes;
+    if (buffers_.managed() && index >= nics_) {
+      Signal(buffers_.Release(index, packet, record.wire_bytes), buffers_.lossless() ? buffers_.ingress_of(packet) : 0);
+    }
     if (port.data_bytes > config_.ecn_min_bytes && config_.ecn_max_bytes != 0 && index >= nics_ &&
         record.is(Packet::kEcnCapable) &&
         (port.data_bytes >= config_.ecn_max_bytes ||
@@ -294,7 +359,7 @@ void Fabric::HandlePortFree(uint32_t index) {
       record.set(Packet::kMarked);
     }
   }
-  port.waiting = !port.control.empty() || !port.data.empty();
+  port.waiting = !port.control.empty() || (!port.data.empty() && !port.paused);
   StartSending(index, packet);
   port.peak_bytes = std::max(port.peak_bytes, port.occupancy());
   if (index < nics_ && lanes_[index]->OnDequeued()) PollHost(index / config_.topology.nics_per_host);

@@ -11,6 +11,9 @@
 // A packet that asks for in-band telemetry gets a record from every switch port that it leaves. It takes no room on the
 // wire.
 //
+// Instead of queues of fixed length the switches may share a memory each, or be lossless (buffers.h). A link whose
+// sender is told to pause carries on with control packets only; the word takes the link's delay, and no fault stops it.
+//
 // A host's software is a HostDriver: it is polled when a packet arrives, when a full NIC has room again, when its link
 // changes, and at the time that it asked for.
 //
@@ -26,6 +29,7 @@
 #include "absl/status/statusor.h"
 #include "transport/base/random.h"
 #include "transport/base/time.h"
+#include "transport/lane/sim/buffers.h"
 #include "transport/lane/sim/counters.h"
 #include "transport/lane/sim/event_queue.h"
 #include "transport/lane/sim/faults.h"
@@ -48,6 +52,7 @@ class HostDriver {
 struct FabricConfig {
   TopologyConfig topology;
   uint32_t queue_bytes = 178'880;    // per port, data and control each
+  BufferConfig buffers;              // of switches, if data is not to be bounded by queue_bytes
   uint32_t ecn_min_bytes = 37'440;   // no marks up to here
   uint32_t ecn_max_bytes = 145'600;  // every packet beyond; 0: no marking at all
   bool trimming = false;
@@ -100,6 +105,8 @@ class Fabric {
   uint64_t SentBytes(uint32_t port) const;  // on the wire
   uint32_t first_switch_port() const { return nics_; }
   uint32_t end_port() const { return static_cast<uint32_t>(ports_.size()); }
+  // Over all links, how long their senders were paused until now.
+  Picos PausedPicos() const;
   bool IsLastHop(uint32_t port) const { return port >= nics_ && ports_[port].to_node < nics_; }
   size_t packets_in_flight() const { return pool_.in_use(); }
 
@@ -109,7 +116,7 @@ class Fabric {
 
  private:
   friend class SimLane;
-  enum EventKind : uint32_t { kArrive, kArriveLate, kPortFree, kHostTimer, kSample, kDamage, kDeadline };
+  enum EventKind : uint32_t { kArrive, kArriveLate, kPortFree, kHostTimer, kSample, kDamage, kDeadline, kPause };
   struct Host {
     HostDriver* driver = nullptr;
     Picos timer = kNeverPicos;      // of the earliest timer event in the queue
@@ -134,6 +141,9 @@ class Fabric {
   void Enqueue(uint32_t port, uint32_t packet);
   void AwaitPortFree(uint32_t port);
   void WriteTelemetry(uint32_t port, uint32_t packet);
+  bool HasRoom(uint32_t port, uint32_t packet, uint32_t queue_bytes) const;
+  void Signal(SwitchBuffers::Signal signal, uint32_t link);
+  void HandlePause(uint32_t link, bool pause);
   void StartSending(uint32_t port, uint32_t packet);
   void PollHost(uint32_t host);
   void ArmTimer(uint32_t host, Picos at);
@@ -151,9 +161,12 @@ class Fabric {
   const uint32_t nics_;
   EventQueue queue_;
   PacketPool pool_;
+  SwitchBuffers buffers_;
   std::vector<Port> ports_;
-  std::vector<LinkTiming> timing_;  // by port
-  std::vector<LinkDamage> damage_;  // by port; empty without faults
+  std::vector<LinkTiming> timing_;   // by port
+  std::vector<LinkDamage> damage_;   // by port; empty without faults
+  std::vector<Picos> paused_since_;  // by port; empty unless lossless
+  Picos paused_ = 0;                 // of pauses that have ended
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<SimLane>> owned_lanes_;  // those not taken
   std::vector<SimLane*> lanes_;

@@ -75,6 +75,7 @@ class PacketPool {
   }
 
   Packet& operator[](uint32_t packet) { return records_[packet]; }
+  const Packet& operator[](uint32_t packet) const { return records_[packet]; }
   uint8_t* bytes(uint32_t packet) {
     const uint32_t block = records_[packet].block;
     return block == kNoPacket ? Chunk(inline_chunks_, packet, kInlineBytes) : Chunk(block_chunks_, block, block_bytes_);

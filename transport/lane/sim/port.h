@@ -51,7 +51,8 @@ struct Port {
   uint8_t free_header = EventQueue::kNoLine;
   bool waiting = false;    // packets wait, and an event at busy_until is scheduled
   bool disturbed = false;  // faults may befall what crosses the link
-  uint16_t unused = 0;
+  bool paused = false;     // data must wait, by order of the other end
+  uint8_t unused = 0;
 
   uint32_t occupancy() const { return data_bytes + sending_data; }
   // Of both queues, and the data packet on its way out; after its last bit has left `sending_data` is stale.

@@ -86,7 +86,8 @@ void SimLane::SendOne(const TxSegment& segment) {
   std::memcpy(bytes, segment.header, segment.header_bytes);
   if (!phantom) std::memcpy(bytes + segment.header_bytes, segment.payload, segment.payload_bytes);
   const Port& port = fabric_.ports_[nic_];
-  const bool waits = port.waiting || port.busy_until > fabric_.queue_.now();
+  const bool waits =
+      port.waiting || port.busy_until > fabric_.queue_.now() || (port.paused && !record.is(Packet::kControl));
   fabric_.Enqueue(nic_, packet);
   if (waits) ++waiting_;
 }

@@ -156,6 +156,23 @@ TEST(StudyRunTest, TheOtherNicsGoOnWhenOneDies) {
   EXPECT_LT(run["completion_us"], run["ideal_damaged_us"].get<double>() * 1.15);
 }
 
+TEST(StudyRunTest, LosslessIncastWithoutCongestionControl) {
+  const std::vector<std::string> incast = {"cc.algorithms=none", "workload.fan_in=12", "workload.bytes=1000000"};
+  const nlohmann::json lossy = RunStudy(Load(kSmall, incast))["runs"][0];
+  EXPECT_GT(lossy["drops"], 100);
+  EXPECT_FALSE(lossy.contains("pfc_paused_us"));
+  std::vector<std::string> with_pauses = incast;
+  with_pauses.push_back("fabric.pfc=true");
+  const nlohmann::json lossless = RunStudy(Load(kSmall, with_pauses))["runs"][0];
+  EXPECT_EQ(lossless["finished"], lossless["flows"]);
+  EXPECT_EQ(lossless["drops"], 0);
+  EXPECT_GT(lossless["pfc_pauses"], 10);
+  EXPECT_GT(lossless["pfc_paused_us"], 100);
+  // Headroom that does not hold what comes after a pause is exceeded.
+  with_pauses.push_back("fabric.pfc_headroom_bytes=4160");
+  EXPECT_GT(RunStudy(Load(kSmall, with_pauses))["runs"][0]["drops"], 0);
+}
+
 TEST(StudyRunTest, MissedDeadlineIsSaid) {
   const Study study = Load(kSmall, {"run.deadline_us=5"});
   ExecuteOptions options;

@@ -189,9 +189,23 @@ TEST(ScenarioTest, SeveralNicsAndPlanes) {
   EXPECT_THAT(ErrorOf("[fabric]\nplanes = 2\n"), HasSubstr("fabric.planes"));
 }
 
+TEST(ScenarioTest, BuffersAndLosslessMode) {
+  const Study study = Load("[fabric]\nbuffer = \"shared\"\nshared_buffer_bytes = 4000000\nalpha = 0.5\n");
+  EXPECT_TRUE(study.sections[0].scenario.fabric.buffers.shared);
+  EXPECT_EQ(study.sections[0].scenario.resolved["fabric"]["alpha"], 0.5);
+  EXPECT_TRUE(Load("[fabric]\npfc = true\n").sections[0].scenario.fabric.buffers.lossless);
+  EXPECT_THAT(ErrorOf("[fabric]\nbuffer = \"shared\"\n"), HasSubstr("fabric.shared_buffer_bytes is missing"));
+  EXPECT_THAT(ErrorOf("[fabric]\nalpha = 2\n"), HasSubstr("fabric.alpha goes with"));
+  EXPECT_THAT(ErrorOf("[fabric]\npfc = true\nbuffer = \"shared\"\nshared_buffer_bytes = 4000000\n"),
+              HasSubstr("fabric.pfc"));
+  EXPECT_THAT(ErrorOf("[fabric]\npfc = true\npfc_xoff_bytes = 20000\npfc_xon_bytes = 30000\n"),
+              HasSubstr("fabric.pfc_xon_bytes"));
+  EXPECT_THAT(ErrorOf("[fabric]\npfc = true\nqueue_bytes = 20000\necn_max_bytes = 0\n"),
+              HasSubstr("fabric.pfc_xoff_bytes"));
+}
+
 TEST(ScenarioTest, SaysWhatIsPlanned) {
-  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n", "[fabric]\npfc = true\n",
-                           "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
+  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n", "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
   }
 }
