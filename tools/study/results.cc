@@ -123,6 +123,18 @@ json RunToJson(const RunOutcome& run) {
               {"events", run.fabric.events},
               {"wall_s", run.wall_s}};
   if (run.pfc_paused_us) out["pfc_paused_us"] = *run.pfc_paused_us;
+  if (!run.recoveries.empty()) {
+    double longest = 0;
+    bool all = true;
+    for (const Recovery& recovery : run.recoveries) {
+      all = all && recovery.recovery_us.has_value();
+      longest = std::max(longest, recovery.recovery_us.value_or(0));
+      out["recoveries"].push_back(
+          {{"at_us", recovery.at_us},
+           {"recovery_us", recovery.recovery_us ? json(*recovery.recovery_us) : json(nullptr)}});
+    }
+    out["recovery_us"] = all ? json(longest) : json(nullptr);
+  }
   if (run.damaged) out["ideal_damaged_us"] = run.ideal_damaged_us ? json(*run.ideal_damaged_us) : json(nullptr);
   if (flows < run.flows.size()) {
     out["background"] = {{"flows", run.flows.size() - flows},

@@ -287,6 +287,22 @@ class Run : public FlowEvents {
 #undef PACELINE_ADD
     }
     CollectQueues();
+    CollectRecoveries();
+  }
+
+  void CollectRecoveries() {
+    int64_t last = 0;
+    for (const FlowOutcome& flow : out_.flows) last = std::max(last, flow.finish_ns);
+    std::vector<int64_t> changes;
+    for (const sim::Fault& fault : scenario_.fabric.faults) {
+      for (const sim::Picos at : {fault.at, fault.until}) {
+        if (at > 0 && at / sim::kPicosPerNano < last) changes.push_back(at / sim::kPicosPerNano);
+      }
+    }
+    std::sort(changes.begin(), changes.end());
+    changes.erase(std::unique(changes.begin(), changes.end()), changes.end());
+    out_.recoveries = MeasureRecoveries(out_.delivered_bytes, out_.interval_ns, out_.first_interval_ns,
+                                        fabric_->LongestBaseRtt().nanos(), changes);
   }
 
   void CollectQueues() {

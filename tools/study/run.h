@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/study/recovery.h"
 #include "tools/study/scenario.h"
 #include "tools/study/workload.h"
 #include "transport/core/counters.h"
@@ -56,6 +57,7 @@ struct RunOutcome {
   int64_t interval_ns = 0;                // of the series
   int64_t first_interval_ns = 0;          // where the series starts, from the start of the run
   std::vector<uint64_t> delivered_bytes;  // by interval, over all hosts
+  std::vector<Recovery> recoveries;       // from faults that begin or end while the run goes on
   PortSeries busiest;
   PortSeries last_hop;
   double wall_s = 0;

@@ -38,7 +38,8 @@ const std::vector<FaultName>& FaultNames() {
       {"loss", sim::FaultKind::kLoss},          {"duplicate", sim::FaultKind::kDuplicate},
       {"reorder", sim::FaultKind::kReorder},    {"corrupt", sim::FaultKind::kCorrupt},
       {"link_down", sim::FaultKind::kLinkDown}, {"link_slow", sim::FaultKind::kLinkSlow},
-      {"nic_down", sim::FaultKind::kNicDown}};
+      {"nic_down", sim::FaultKind::kNicDown},   {"switch_reboot", sim::FaultKind::kSwitchReboot},
+      {"host_slow", sim::FaultKind::kHostSlow}};
   return list;
 }
 
@@ -263,7 +264,7 @@ class Loader {
     std::vector<std::string> names;
     for (const FaultName& name : FaultNames()) names.push_back(name.name);
     if (!reader.Has("kind")) reader.Fail("kind", absl::StrCat("is missing; it may be ", JoinNames(names)));
-    const std::string kind = reader.Choice("kind", "loss", names, {"host_slow", "switch_reboot"});
+    const std::string kind = reader.Choice("kind", "loss", names);
     for (const FaultName& name : FaultNames()) {
       if (name.name == kind) fault.kind = name.kind;
     }
@@ -283,7 +284,8 @@ class Loader {
     fault.delay = MicrosToPicos(delay);
     if (random) out["probability"] = fault.probability;
     if (kind == "link_slow") out["fraction"] = fault.fraction;
-    if (kind == "reorder") out["delay_us"] = delay;
+    if (kind == "reorder" || kind == "host_slow") out["delay_us"] = delay;
+    if (kind == "switch_reboot" && until < 0) reader.Fail("until_us", "is missing: when the switch is back");
     if (!reader.Has("target"))
       reader.Fail("target", "is missing, for example \"all\", \"host:3/nic:0\", \"tor:2/up:1\"");
     fault.target = reader.Text("target", "all");

@@ -187,7 +187,7 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   ++counters_.delivered_packets;
   if (!record.is(Packet::kTrimmed)) counters_.delivered_payload_bytes += record.payload_bytes;
   lanes_[node]->Deliver(packet, queue_.now());
-  PollHost(node / config_.topology.nics_per_host);
+  NotifyHost(node / config_.topology.nics_per_host);
 }
 
 uint32_t Fabric::ShortestUplink(const SwitchInfo& s, uint32_t hashed) const {
@@ -362,7 +362,7 @@ void Fabric::HandlePortFree(uint32_t index) {
   port.waiting = !port.control.empty() || (!port.data.empty() && !port.paused);
   StartSending(index, packet);
   port.peak_bytes = std::max(port.peak_bytes, port.occupancy());
-  if (index < nics_ && lanes_[index]->OnDequeued()) PollHost(index / config_.topology.nics_per_host);
+  if (index < nics_ && lanes_[index]->OnDequeued()) NotifyHost(index / config_.topology.nics_per_host);
 }
 
 void Fabric::StartSending(uint32_t index, uint32_t packet) {
@@ -402,6 +402,13 @@ void Fabric::WriteTelemetry(uint32_t index, uint32_t packet) {
                            .rate = Rate::BitsPerSecond(static_cast<double>(timing_[index].bits_per_second))});
 }
 
+void Fabric::NotifyHost(uint32_t index) {
+  Host& host = hosts_[index];
+  if (host.slow_by == 0) [[likely]]
+    return PollHost(index);
+  RequestPoll(index, now());
+}
+
 void Fabric::PollHost(uint32_t index) {
   Host& host = hosts_[index];
   if (host.driver == nullptr) return;
@@ -410,13 +417,15 @@ void Fabric::PollHost(uint32_t index) {
   const Time time = now();
   const Time next = host.driver->Poll(time);
   const Time soonest = time + Duration::Nanos(1);
-  host.next_poll = std::min(ToPicos(std::max(next, soonest)), host.requested);
+  host.next_poll = ToPicos(std::max(next, soonest));
+  if (host.next_poll != kNeverPicos) host.next_poll += host.slow_by;
+  host.next_poll = std::min(host.next_poll, host.requested);
   if (host.next_poll < host.timer) ArmTimer(index, host.next_poll);
 }
 
 void Fabric::RequestPoll(uint32_t index, Time at) {
   Host& host = hosts_[index];
-  const Picos due = std::max(ToPicos(at), queue_.now());
+  const Picos due = std::max(ToPicos(at), queue_.now()) + host.slow_by;
   host.requested = std::min(host.requested, due);
   host.next_poll = std::min(host.next_poll, due);
   if (due < host.timer) ArmTimer(index, due);
@@ -462,12 +471,37 @@ void Fabric::HandleDamage() {
     const LinkDamage before = damage_[port];
     damage_[port] = faults_.DamageAt(port, queue_.now());
     ports_[port].disturbed = damage_[port].disturbs();
+    if (damage_[port].emptied && !before.emptied) Empty(port);
     if (damage_[port].fraction != before.fraction) SetTiming(port, damage_[port].fraction);
+    if (port < nics_ && damage_[port].host_delay != before.host_delay) {
+      const uint32_t nics = config_.topology.nics_per_host;
+      Host& host = hosts_[port / nics];
+      host.slow_by = 0;
+      for (uint32_t nic = port / nics * nics; nic < (port / nics + 1) * nics; ++nic) {
+        host.slow_by = std::max(host.slow_by, damage_[nic].host_delay);
+      }
+    }
     if (port < nics_ && damage_[port].down != before.down) {
       lanes_[port]->OnLinkChange(!damage_[port].down);
       RequestPoll(port / config_.topology.nics_per_host, now());
     }
   }
+}
+
+// What waits at a switch port is lost.
+void Fabric::Empty(uint32_t index) {
+  Port& port = ports_[index];
+  AccountQueue(index, queue_.now());
+  while (!port.control.empty()) Drop(port.control.TakeFront(pool_), counters_.fault_losses);
+  while (!port.data.empty()) {
+    const uint32_t packet = port.data.TakeFront(pool_);
+    if (buffers_.managed()) {
+      Signal(buffers_.Release(index, packet, pool_[packet].wire_bytes),
+             buffers_.lossless() ? buffers_.ingress_of(packet) : 0);
+    }
+    Drop(packet, counters_.fault_losses);
+  }
+  port.control_bytes = port.data_bytes = 0;
 }
 
 uint32_t Fabric::QueueQuantileBytes(uint32_t port, double quantile) const {

@@ -122,6 +122,7 @@ class Fabric {
     Picos timer = kNeverPicos;      // of the earliest timer event in the queue
     Picos next_poll = kNeverPicos;  // when the driver wants to be polled
     Picos requested = kNeverPicos;  // by RequestPoll, since the last poll
+    Picos slow_by = 0;              // its software acts so much later than it should
   };
 
   Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, uint64_t route_salt);
@@ -133,6 +134,7 @@ class Fabric {
   void HandleHostTimer(uint32_t host, Picos due);
   void HandleSample();
   void HandleDamage();
+  void Empty(uint32_t port);
   void Forward(uint32_t port, uint32_t packet);
   // Of the uplinks of `s`: the one with the least waiting, `hashed` where it is none the worse.
   uint32_t ShortestUplink(const SwitchInfo& s, uint32_t hashed) const;
@@ -145,6 +147,8 @@ class Fabric {
   void Signal(SwitchBuffers::Signal signal, uint32_t link);
   void HandlePause(uint32_t link, bool pause);
   void StartSending(uint32_t port, uint32_t packet);
+  // Something happened at the host.
+  void NotifyHost(uint32_t host);
   void PollHost(uint32_t host);
   void ArmTimer(uint32_t host, Picos at);
   void AccountQueue(uint32_t port, Picos until);

@@ -13,7 +13,8 @@ namespace paceline::sim {
 namespace {
 
 constexpr char kTargetHelp[] =
-    "it may be host:N/nic:N, tor:N/up:N, agg:N/up:N, core:N/down:N, switch:TIER:N, random:N:TIER-TIER, hosts or all";
+    "it may be host:N, host:N/nic:N, tor:N/up:N, agg:N/up:N, core:N/down:N, switch:TIER:N, random:N:TIER-TIER, hosts "
+    "or all";
 
 absl::Status BadTarget(std::string_view target, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("fault.target \"", std::string(target), "\": ", why));
@@ -95,6 +96,35 @@ absl::StatusOr<std::vector<uint32_t>> RandomLinks(std::string_view target, const
   return BothDirections(topology, chosen);
 }
 
+absl::Status CheckTarget(const Fault& fault, const Topology& topology, const std::vector<uint32_t>& ports) {
+  if (fault.kind == FaultKind::kSwitchReboot) {
+    if (fault.target.rfind("switch:", 0) != 0) return BadTarget(fault.target, "a switch_reboot takes switch:TIER:N");
+    if (fault.until == kNeverPicos) {
+      return absl::InvalidArgumentError("fault.until_us is missing: when the switch is back");
+    }
+  }
+  if (fault.kind == FaultKind::kHostSlow) {
+    for (uint32_t port : ports) {
+      const LinkInfo& link = topology.links()[port];
+      if (link.from_tier == Tier::kHost || link.to_tier == Tier::kHost) continue;
+      return BadTarget(fault.target, "a host_slow takes host:N or hosts");
+    }
+    if (fault.delay <= 0) return absl::InvalidArgumentError("fault.delay_us of a host_slow must be above 0");
+  }
+  return absl::OkStatus();
+}
+
+// Of all links of one switch, those that leave it. `ports` has both directions.
+std::vector<uint32_t> PortsOfTheSwitch(const Topology& topology, const std::vector<uint32_t>& ports) {
+  std::map<uint32_t, std::vector<uint32_t>> by_node;
+  for (uint32_t port : ports) {
+    if (port >= topology.nics()) by_node[topology.links()[port].from].push_back(port);
+  }
+  return std::max_element(by_node.begin(), by_node.end(),
+                          [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); })
+      ->second;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<uint32_t>> ResolveTarget(std::string_view target, const Topology& topology, Random& random) {
@@ -130,7 +160,10 @@ absl::StatusOr<std::vector<uint32_t>> ResolveTarget(std::string_view target, con
     if (index >= topology.config().hosts || number >= topology.config().nics_per_host) {
       return BadTarget(target, "this fabric has no such host or NIC");
     }
-    ports.push_back(index * topology.config().nics_per_host + number);
+    const uint32_t nics = topology.config().nics_per_host;
+    for (uint32_t nic = 0; nic < nics; ++nic) {
+      if (by_slash.size() == 1 || nic == number) ports.push_back(index * nics + nic);
+    }
     return BothDirections(topology, ports);
   }
   if (by_slash.size() != 2 || (port_name != "up" && port_name != "down")) return BadTarget(target, kTargetHelp);
@@ -158,10 +191,13 @@ absl::StatusOr<FaultPlan> FaultPlan::Create(const std::vector<Fault>& faults, co
     }
     absl::StatusOr<std::vector<uint32_t>> ports = ResolveTarget(fault.target, topology, random);
     if (!ports.ok()) return ports.status();
+    if (absl::Status status = CheckTarget(fault, topology, *ports); !status.ok()) return status;
     plan.ports_.insert(plan.ports_.end(), ports->begin(), ports->end());
     plan.changes_.push_back(fault.at);
     if (fault.until != kNeverPicos) plan.changes_.push_back(fault.until);
-    plan.faults_.push_back({fault, *std::move(ports)});
+    std::vector<uint32_t> emptied;
+    if (fault.kind == FaultKind::kSwitchReboot) emptied = PortsOfTheSwitch(topology, *ports);
+    plan.faults_.push_back({fault, *std::move(ports), std::move(emptied)});
   }
   SortUnique(plan.ports_);
   SortUnique(plan.changes_);
@@ -193,6 +229,13 @@ LinkDamage FaultPlan::DamageAt(uint32_t port, Picos time) const {
       case FaultKind::kLinkDown:
       case FaultKind::kNicDown:
         damage.down = true;
+        break;
+      case FaultKind::kSwitchReboot:
+        damage.down = true;
+        damage.emptied = damage.emptied || std::binary_search(resolved.emptied.begin(), resolved.emptied.end(), port);
+        break;
+      case FaultKind::kHostSlow:
+        damage.host_delay = std::max(damage.host_delay, fault.delay);
         break;
       case FaultKind::kLinkSlow:
         damage.fraction = std::min(damage.fraction, fault.fraction);

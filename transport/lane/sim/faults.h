@@ -2,6 +2,7 @@
 //
 // Targets name links, always both directions:
 //   "host:3/nic:0"        a host's link                "tor:2/up:1", "agg:5/up:0", "core:1/down:3"   a switch's link
+//   "host:3"              all links of a host
 //   "switch:core:1"       all links of a switch        "random:4:agg-core"   links between two tiers, chosen by the
 //   seed, "hosts"               all hosts' links                                   in different pods as far as they go
 //   "all"                 every link
@@ -23,13 +24,15 @@
 namespace paceline::sim {
 
 enum class FaultKind : uint8_t {
-  kLoss,       // each packet that crosses a link is lost with `probability`
-  kDuplicate,  // ... arrives twice
-  kReorder,    // ... arrives up to `delay` later, so that others overtake it
-  kCorrupt,    // ... has a bit turned over (FabricConfig::deliver_corrupted) or is dropped for its checksum
-  kLinkDown,   // nothing gets through, packets on the wire included
-  kLinkSlow,   // the link runs at `fraction` of its rate
-  kNicDown,    // as kLinkDown for a host's link
+  kLoss,          // each packet that crosses a link is lost with `probability`
+  kDuplicate,     // ... arrives twice
+  kReorder,       // ... arrives up to `delay` later, so that others overtake it
+  kCorrupt,       // ... has a bit turned over (FabricConfig::deliver_corrupted) or is dropped for its checksum
+  kLinkDown,      // nothing gets through, packets on the wire included
+  kLinkSlow,      // the link runs at `fraction` of its rate
+  kNicDown,       // as kLinkDown for a host's link
+  kSwitchReboot,  // a switch forgets what waits in it, and until the end all its links are down
+  kHostSlow,      // a host's software sees everything `delay` late, with all that came meanwhile
 };
 
 struct Fault {
@@ -38,7 +41,7 @@ struct Fault {
   Picos until = kNeverPicos;
   double probability = 0;  // kLoss, kDuplicate, kReorder, kCorrupt
   double fraction = 1;     // kLinkSlow, in (0, 1]
-  Picos delay = 0;         // kReorder
+  Picos delay = 0;         // kReorder, kHostSlow
   std::string target = "all";
 };
 
@@ -53,7 +56,9 @@ struct LinkDamage {
   double corrupt = 0;
   Picos reorder_delay = 0;
   double fraction = 1;
+  Picos host_delay = 0;  // of a NIC's link: of its host's software
   bool down = false;
+  bool emptied = false;  // the switch that it leaves forgets what waits for it
 
   bool disturbs() const { return down || loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0; }
 };
@@ -73,7 +78,8 @@ class FaultPlan {
  private:
   struct Resolved {
     Fault fault;
-    std::vector<uint32_t> ports;  // ascending
+    std::vector<uint32_t> ports;    // ascending
+    std::vector<uint32_t> emptied;  // of these, those that leave a switch that reboots
   };
   std::vector<Resolved> faults_;
   std::vector<Picos> changes_;

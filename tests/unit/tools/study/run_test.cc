@@ -153,6 +153,7 @@ TEST(StudyRunTest, TheOtherNicsGoOnWhenOneDies) {
   EXPECT_EQ(run["finished"], run["flows"]);
   EXPECT_EQ(run["failed_operations"], 0);
   EXPECT_GT(run["fault_losses"], 0);
+  EXPECT_EQ(run["recoveries"][0]["at_us"], 30);
   EXPECT_LT(run["completion_us"], run["ideal_damaged_us"].get<double>() * 1.15);
 }
 

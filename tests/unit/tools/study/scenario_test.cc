@@ -204,8 +204,19 @@ TEST(ScenarioTest, BuffersAndLosslessMode) {
               HasSubstr("fabric.pfc_xoff_bytes"));
 }
 
+TEST(ScenarioTest, FaultsOfSwitchesAndHosts) {
+  const std::string small = "[fabric]\nhosts = 128\n[[fault]]\n";
+  EXPECT_EQ(ErrorOf(small + "kind='switch_reboot'\ntarget='switch:core:1'\nat_us=5\nuntil_us=9\n"), "accepted");
+  EXPECT_EQ(ErrorOf(small + "kind='host_slow'\ntarget='host:3'\n"), "accepted");
+  EXPECT_THAT(ErrorOf(small + "kind='switch_reboot'\ntarget='switch:core:1'\n"),
+              HasSubstr("fault.until_us is missing"));
+  EXPECT_THAT(ErrorOf(small + "kind='switch_reboot'\ntarget='tor:2/up:1'\nuntil_us=9\n"), HasSubstr("switch:TIER:N"));
+  EXPECT_THAT(ErrorOf(small + "kind='host_slow'\ntarget='all'\n"), HasSubstr("a host_slow takes host:N"));
+  EXPECT_THAT(ErrorOf(small + "kind='host_slow'\ndelay_us=0\ntarget='hosts'\n"), HasSubstr("fault.delay_us"));
+}
+
 TEST(ScenarioTest, SaysWhatIsPlanned) {
-  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n", "[[fault]]\nkind='host_slow'\ntarget='all'\n"}) {
+  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
   }
 }

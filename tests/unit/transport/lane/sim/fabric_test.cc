@@ -567,6 +567,45 @@ TEST(FabricTest, PausesSpreadToVictims) {
   EXPECT_GT(victim_micros(true), alone * 1.5);
 }
 
+TEST(FabricTest, RebootLosesWhatWaitsAndTheLinksComeBack) {
+  FabricConfig config = SmallSwitch(9);
+  config.faults = {
+      Fault{.kind = FaultKind::kSwitchReboot, .at = 10'000'000, .until = 40'000'000, .target = "switch:tor:0"}};
+  auto fabric = Build(config);
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  hosts.push_back(std::make_unique<WindowHost>(*fabric, 0, std::vector<uint32_t>{1}, 0, 1));
+  for (uint32_t host = 1; host < 9; ++host) {
+    hosts.push_back(std::make_unique<WindowHost>(*fabric, host, std::vector<uint32_t>{0}, 200, 200));
+  }
+  fabric->Run(Time::FromNanos(9'999));
+  const uint32_t last_hop = fabric->topology().links()[0].reverse;
+  EXPECT_GT(fabric->port(last_hop).data_bytes, 100'000u);
+  fabric->Run(Time::FromNanos(10'001));
+  EXPECT_EQ(fabric->port(last_hop).data_bytes, 0u);
+  EXPECT_FALSE(fabric->lane(3).status().up);
+  const uint64_t before = hosts[0]->received();
+  fabric->Run(Time::FromNanos(40'000));
+  EXPECT_EQ(hosts[0]->received(), before);
+  fabric->Run(Time::Never());
+  EXPECT_GT(hosts[0]->received(), before);
+  EXPECT_TRUE(fabric->lane(3).status().up);
+  EXPECT_GT(fabric->counters().fault_losses, 8u * 80);
+  EXPECT_EQ(fabric->packets_in_flight(), 0u);
+}
+
+TEST(FabricTest, SlowHostActsLate) {
+  FabricConfig config = SmallSwitch(2);
+  auto fabric = Build(config);
+  WindowHost sender(*fabric, 0, {1}, 1, 1), receiver(*fabric, 1, {0}, 0, 1);
+  fabric->Run(Time::Never());
+  const int64_t usual = sender.last_acknowledged().nanos();
+  config.faults = {Fault{.kind = FaultKind::kHostSlow, .delay = 7'000'000, .target = "host:1"}};
+  auto slow = Build(config);
+  WindowHost slow_sender(*slow, 0, {1}, 1, 1), slow_receiver(*slow, 1, {0}, 0, 1);
+  slow->Run(Time::Never());
+  EXPECT_NEAR(slow_sender.last_acknowledged().nanos(), usual + 7000, 1);
+}
+
 TEST(FabricTest, RefusesBadNumbers) {
   FabricConfig config = SmallSwitch();
   config.queue_bytes = 100;
