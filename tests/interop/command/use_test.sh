@@ -16,6 +16,7 @@ expect 0 '"congestion_control"' info --json
 "$paceline" info --json >"$work/info.json"
 field "$work/info.json" 'all("reason" in x for x in d["lanes"] if not x["usable"])'
 field "$work/info.json" 'any(x["name"] == "udp" and x["usable"] for x in d["lanes"])'
+field "$work/info.json" '{"reps", "least_delay", "ecmp"} <= {x["name"] for x in d["path_policies"]}'
 field "$work/info.json" 'd["hcas"]["devices"] or d["hcas"]["reason"]'
 field "$work/info.json" 'd["gpus"]["devices"] or d["gpus"]["reason"]'
 
@@ -35,6 +36,7 @@ expect 2 "planned" perf local --memory gpu:0
 expect 2 "theft" perf local --impair theft=1%
 expect 2 "pigeon" perf local --lane pigeon
 expect 2 "hope" perf local --cc hope
+expect 2 "in-band telemetry" perf local --cc hpcc
 expect 2 "hope" perf local --cc-set hope=1
 expect 2 "--ranks" perf alltoall --ranks 1
 expect 2 "--ranks 0" perf alltoall --ranks 0

@@ -119,6 +119,7 @@ void ImpairLane::Hold(const RxSegment& segment, Time due) {
   held->due = due;
   held->order = next_order_++;
   held->segment = segment;
+  held->segment.telemetry = {};  // the inner lane's memory; a packet that was held back has old news anyway
   held->bytes.assign(segment.data, segment.data + segment.data_bytes);
   if (segment.source != nullptr) held->source = *segment.source;
   held_.push_back(std::move(held));
