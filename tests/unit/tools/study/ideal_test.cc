@@ -167,7 +167,7 @@ TEST_F(IdealTest, AllNicsOfAHostCount) {
   fabric.topology = config;
   fabric.faults = {sim::Fault{.kind = sim::FaultKind::kNicDown, .target = "host:15/nic:3"}};
   const IdealModel left(topology, 4096, 64, LastingLinkFractions(fabric, topology));
-  EXPECT_NEAR(sim::PicosToMicros(left.WorkloadIdeal(workload).value()), 332.8 / 7 + rtt - 0.3328, 0.001);
+  EXPECT_NEAR(sim::PicosToMicros(left.WorkloadIdeal(workload).value().flows), 332.8 / 7 + rtt - 0.3328, 0.001);
 }
 
 TEST_F(IdealTest, UplinksOfAllRailsAreOne) {
