@@ -57,7 +57,8 @@ uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(by
 
 Picos IdealModel::FlowIdeal(const Flow& flow) const {
   const uint32_t nics = topology_.config().nics_per_host;
-  const double line = static_cast<double>(topology_.nic_bits_per_second()) * nics;
+  const double line =
+      std::min(topology_.host_bits_per_second(flow.source), topology_.host_bits_per_second(flow.destination));
   const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / line);
   const uint32_t full = mtu_bytes_ + header_bytes_;
   return sending + topology_.BaseRtt(flow.source * nics, flow.destination * nics, full, header_bytes_) -

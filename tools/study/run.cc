@@ -130,6 +130,7 @@ class Run : public FlowEvents {
     const sim::TopologyConfig& t = scenario_.fabric.topology;
     if (t.kind == sim::TopologyKind::kDumbbell) return 1 + host / (t.hosts / 2);
     if (t.kind == sim::TopologyKind::kSingleSwitch) return 1;
+    if (t.kind == sim::TopologyKind::kGraph) return 0;  // nobody has drawn groups
     const bool pods = t.kind != sim::TopologyKind::kLeafSpine && t.tiers == 3;
     return 1 + host / (pods ? t.pod_size : t.tor_radix);
   }

@@ -9,6 +9,7 @@
 #include "tools/study/load_workload.h"
 #include "tools/study/micros.h"
 #include "tools/study/table_reader.h"
+#include "tools/study/topology_file.h"
 #include "tools/study/workloads/pattern.h"
 #include "transport/base/limits.h"
 #include "transport/core/path/path_policy.h"
@@ -20,11 +21,9 @@ using nlohmann::json;
 
 const std::vector<std::pair<std::string, sim::TopologyKind>>& Topologies() {
   static const std::vector<std::pair<std::string, sim::TopologyKind>> list = {
-      {"single_switch", sim::TopologyKind::kSingleSwitch},
-      {"leaf_spine", sim::TopologyKind::kLeafSpine},
-      {"fat_tree", sim::TopologyKind::kFatTree},
-      {"rail_optimized", sim::TopologyKind::kRailOptimized},
-      {"dumbbell", sim::TopologyKind::kDumbbell}};
+      {"single_switch", sim::TopologyKind::kSingleSwitch}, {"leaf_spine", sim::TopologyKind::kLeafSpine},
+      {"fat_tree", sim::TopologyKind::kFatTree},           {"rail_optimized", sim::TopologyKind::kRailOptimized},
+      {"dumbbell", sim::TopologyKind::kDumbbell},          {"file", sim::TopologyKind::kGraph}};
   return list;
 }
 
@@ -98,6 +97,17 @@ class Loader {
     t.link_delay_ns = static_cast<int64_t>(reader.Integer("link_delay_ns", 1000, 0, 1'000'000'000));
     t.switch_delay_ns = static_cast<int64_t>(reader.Integer("switch_delay_ns", 0, 0, 1'000'000'000));
     t.nic_delay_ns = static_cast<int64_t>(reader.Integer("nic_delay_ns", 0, 0, 1'000'000'000));
+    const std::string topology_file = reader.Text("topology_file", "");
+    if (t.kind == sim::TopologyKind::kGraph) {
+      if (topology_file.empty()) {
+        reader.Fail("topology_file", "must name a file of nodes and links");
+        return reader.Finish();
+      }
+      absl::Status status = LoadGraph(topology_file, reader.Has("hosts"), reader.Has("nics_per_host"));
+      if (!status.ok()) return status;
+    } else if (!topology_file.empty()) {
+      reader.Fail("topology_file", "goes with topology = \"file\" only");
+    }
     f.queue_bytes = Bytes(reader, "queue_bytes", f.queue_bytes);
     f.ecn_min_bytes = Bytes(reader, "ecn_min_bytes", f.ecn_min_bytes);
     f.ecn_max_bytes = Bytes(reader, "ecn_max_bytes", f.ecn_max_bytes);
@@ -142,6 +152,7 @@ class Loader {
            {"header_bytes", f.header_bytes}};
     if (f.adaptive_routing) out["adaptive_routing"] = true;
     const bool tree = t.kind == sim::TopologyKind::kFatTree || rails;
+    if (!topology_file.empty()) out["topology_file"] = topology_file;
     if (b.shared) {
       out["buffer"] = "shared";
       out["shared_buffer_bytes"] = b.shared_bytes;
@@ -156,10 +167,34 @@ class Loader {
     if (t.oversubscription.size() == 1) out["oversubscription"] = t.oversubscription[0];
     if (t.oversubscription.size() > 1) out["oversubscription"] = t.oversubscription;
     if (t.oversubscription.empty() && t.kind != sim::TopologyKind::kSingleSwitch &&
-        t.kind != sim::TopologyKind::kDumbbell) {
+        t.kind != sim::TopologyKind::kDumbbell && t.kind != sim::TopologyKind::kGraph) {
       out["oversubscription"] = 1;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status LoadGraph(const std::string& file, bool hosts_given, bool nics_given) {
+    sim::TopologyConfig& t = scenario_.fabric.topology;
+    absl::StatusOr<sim::Graph> graph = LoadTopologyFile(PathOf(file), t.link_gbps, t.link_delay_ns);
+    if (!graph.ok()) return graph.status();
+    const auto hosts = static_cast<uint32_t>(graph->hosts.size());
+    const uint32_t nics = sim::Topology::NicsPerHost(*graph);
+    if ((hosts_given && t.hosts != hosts) || (nics_given && t.nics_per_host != nics)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fabric.hosts and fabric.nics_per_host are those of "
+                       "fabric.topology_file: ",
+                       hosts, " and ", nics));
+    }
+    t.hosts = hosts;
+    t.nics_per_host = nics;
+    t.graph = std::make_shared<const sim::Graph>(*std::move(graph));
+    return absl::OkStatus();
+  }
+
+  // Relative to the scenario.
+  std::string PathOf(const std::string& file) const {
+    if (std::filesystem::path(file).is_absolute() || directory_.empty()) return file;
+    return (std::filesystem::path(directory_) / file).string();
   }
 
   static uint32_t Bytes(TableReader& reader, const std::string& key, uint32_t otherwise) {

@@ -33,6 +33,10 @@ absl::Status Validate(const FabricConfig& config) {
   if (config.entropies < 1 || config.entropies > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("paths.entropies = ", config.entropies, " must be 1 to 65535"));
   }
+  if (config.adaptive_routing && config.topology.kind == TopologyKind::kGraph) {
+    return absl::InvalidArgumentError(
+        "fabric.adaptive_routing goes with the built-in topologies: in one from a file not every uplink leads there");
+  }
   if (config.nic_queue_packets < 1) return absl::InvalidArgumentError("a NIC queues at least one packet");
   return absl::OkStatus();
 }
@@ -179,7 +183,7 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   if (node >= nics_) {
     if (buffers_.lossless()) buffers_.SetIngress(packet, port);
     const SwitchInfo& s = topology_.switch_of_node(node);
-    uint32_t next = Topology::Route(s, record.destination, record.route_hash);
+    uint32_t next = topology_.Route(s, record.destination, record.route_hash);
     if (config_.adaptive_routing && next >= s.first_up_port) next = ShortestUplink(s, next);
     Enqueue(next, packet);
     return;

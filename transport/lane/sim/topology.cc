@@ -119,6 +119,8 @@ absl::Status Topology::Build() {
   nics_ = config_.hosts * config_.nics_per_host;
   links_.resize(nics_);
   NumberSlots();
+  farthest_[1] = (config_.hosts - 1) * config_.nics_per_host;
+  if (config_.kind == TopologyKind::kGraph) return BuildGraph();
   for (uint32_t plane = 0; plane < config_.planes; ++plane) {
     absl::Status status;
     if (is_tree()) {
@@ -284,6 +286,14 @@ void Topology::Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, 
   links_[down_port] = down;
 }
 
+double Topology::host_bits_per_second(uint32_t host) const {
+  double sum = 0;
+  for (uint32_t nic = 0; nic < config_.nics_per_host; ++nic) {
+    sum += static_cast<double>(links_[host * config_.nics_per_host + nic].bits_per_second);
+  }
+  return sum;
+}
+
 std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint32_t route_hash) const {
   std::vector<uint32_t> path = {source};
   while (links_[path.back()].to != destination) {
@@ -304,9 +314,9 @@ Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_
 }
 
 Picos Topology::LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const {
-  // Every topology here is symmetric, and its first and last host lie in different subtrees of the top. Traffic keeps
-  // to NICs of equal number.
-  return BaseRtt(0, (config_.hosts - 1) * config_.nics_per_host, forward_bytes, back_bytes);
+  // All but graphs are symmetric, and their first and last host lie in different subtrees of the top. Traffic keeps to
+  // NICs of equal number.
+  return BaseRtt(farthest_[0], farthest_[1], forward_bytes, back_bytes);
 }
 
 std::string Topology::PortName(uint32_t port) const {

@@ -9,6 +9,8 @@
 //   rail_optimized a fat tree (of 2 tiers unless 3 are asked for) whose ToRs take NICs of equal number from `tor_radix`
 //                  hosts: traffic between them that keeps to its rail crosses one switch
 //
+//   graph          nodes and links as given; routes by all shortest paths (in links), shared by hash
+//
 // `planes` are disjoint copies of the fabric: NIC i of every host is in plane i mod `planes`, and no packet changes its
 // plane. In all shapes but rail_optimized a host's NICs of one plane share a ToR.
 //
@@ -22,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +34,21 @@
 
 namespace paceline::sim {
 
-enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kLeafSpine, kFatTree, kRailOptimized };
+enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kGraph, kLeafSpine, kFatTree, kRailOptimized };
 enum class Tier : uint8_t { kHost, kTor, kAgg, kCore };
 
 std::string_view TierName(Tier tier);  // "host", "tor", "agg", "core"
+
+// A fabric as its user draws it. Nodes are hosts, then switches; a host's links are its NICs, in this order.
+struct GraphLink {
+  uint32_t a = 0, b = 0;  // nodes
+  double gbps = 100;
+  int64_t delay_ns = 1000;
+};
+struct Graph {
+  std::vector<std::string> hosts, switches;
+  std::vector<GraphLink> links;
+};
 
 struct TopologyConfig {
   TopologyKind kind = TopologyKind::kSingleSwitch;
@@ -47,8 +61,9 @@ struct TopologyConfig {
   std::vector<double> oversubscription;  // see above; empty: none
   double link_gbps = 100;
   int64_t link_delay_ns = 1000;
-  int64_t switch_delay_ns = 0;  // from full reception to the output queue
-  int64_t nic_delay_ns = 0;     // in each direction
+  int64_t switch_delay_ns = 0;         // from full reception to the output queue
+  int64_t nic_delay_ns = 0;            // in each direction
+  std::shared_ptr<const Graph> graph;  // `hosts` and `nics_per_host` are those of the graph
 };
 
 struct LinkInfo {
@@ -76,6 +91,7 @@ struct SwitchInfo {
   uint32_t hash_shift = 0;  // which 16 bits of Packet::route_hash choose the uplink here
   uint32_t first_host = 0;  // hosts with a NIC below: [first_host, end_host)
   uint32_t end_host = 0;
+  uint32_t table_row = UINT32_MAX;  // where its routes stand in the table of a graph
 };
 
 class Topology {
@@ -90,13 +106,18 @@ class Topology {
   const std::vector<LinkInfo>& links() const { return links_; }  // by port number
   const SwitchInfo& switch_of_node(uint32_t node) const { return switches_[node - nics_]; }
   uint64_t nic_bits_per_second() const { return links_[0].bits_per_second; }
+  double host_bits_per_second(uint32_t host) const;  // all NICs together
+  // What the first host of the graph has.
+  static uint32_t NicsPerHost(const Graph& graph);
 
   uint32_t slot_of(uint32_t nic) const { return slot_of_nic_[nic]; }
   uint32_t host_of(uint32_t nic) const { return nic / config_.nics_per_host; }
   uint32_t plane_of(uint32_t nic) const { return nic % config_.nics_per_host % config_.planes; }
 
   // Output port of switch `s` for a packet to the NIC in slot `destination`.
-  static uint32_t Route(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) {
+  uint32_t Route(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
+    if (s.table_row != UINT32_MAX) [[unlikely]]
+      return RouteByTable(s, destination, route_hash);
     if (destination - s.first_slot < s.end_slot - s.first_slot) {
       const uint32_t offset = destination - s.first_slot;
       if (s.down_reciprocal == 0) return s.first_down_port + offset;
@@ -130,6 +151,14 @@ class Topology {
   void BuildSingleSwitch(uint32_t plane);
   absl::Status BuildDumbbell(uint32_t plane);
   absl::Status BuildTree(uint32_t plane);
+  absl::Status BuildGraph();
+  absl::Status BuildRoutes();
+  uint32_t RouteByTable(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
+    const uint32_t entry = table_[s.table_row + destination];
+    // Independent from switch to switch.
+    const uint32_t hash = (route_hash ^ s.table_row) * 0x9e3779b1u;
+    return choices_[(entry >> 8) + (((hash >> 16) * (entry & 0xff)) >> 16)];
+  }
   uint32_t AddSwitch(SwitchInfo s);  // with tier, index, pod, slots, hosts and numbers of ports; returns its node
   void JoinNics(uint32_t tor_node);  // each slot below to its down port
   // Joins port `down` of the upper switch and port `up` of the lower node.
@@ -147,6 +176,10 @@ class Topology {
   std::vector<LinkInfo> links_;
   std::vector<uint32_t> slot_of_nic_;
   std::vector<uint32_t> nic_of_slot_;
+  // Of a graph, by switch and NIC: where the ports to choose from stand, and (8 bits) how many there are.
+  std::vector<uint32_t> table_;
+  std::vector<uint32_t> choices_;
+  uint32_t farthest_[2] = {};  // NICs with the longest round trip
 };
 
 }  // namespace paceline::sim

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "tests/unit/tools/study/workloads/workload_support.h"
@@ -172,6 +173,18 @@ TEST(StudyRunTest, LosslessIncastWithoutCongestionControl) {
   // Headroom that does not hold what comes after a pause is exceeded.
   with_pauses.push_back("fabric.pfc_headroom_bytes=4160");
   EXPECT_GT(RunStudy(Load(kSmall, with_pauses))["runs"][0]["drops"], 0);
+}
+
+TEST(StudyRunTest, RunsOnATopologyFromAFile) {
+  const std::string path = testing::TempDir() + "/paceline_run_topology.toml";
+  std::ofstream(path) << "hosts = 4\nswitches = [\"l\", \"r\"]\nlink = [{between = [\"h0\", \"l\"]}, {between = "
+                         "[\"h1\", \"l\"]}, {between = [\"h2\", \"r\"]}, {between = [\"h3\", \"r\"]}, "
+                         "{between = [\"l\", \"r\"], count = 2}]\n";
+  const nlohmann::json run = RunStudy(Load("[fabric]\ntopology = \"file\"\ntopology_file = \"" + path +
+                                           "\"\n[workload]\nkind = \"alltoall\"\nbytes = 400000\n"
+                                           "posted_ahead = true\n"))["runs"][0];
+  EXPECT_EQ(run["finished"], run["flows"]);
+  EXPECT_LT(run["ratio"], 1.3);
 }
 
 TEST(StudyRunTest, MissedDeadlineIsSaid) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tools/study/study_file.h"
 #include "transport/core/path/path_policy.h"
 
@@ -213,6 +215,41 @@ TEST(ScenarioTest, FaultsOfSwitchesAndHosts) {
   EXPECT_THAT(ErrorOf(small + "kind='switch_reboot'\ntarget='tor:2/up:1'\nuntil_us=9\n"), HasSubstr("switch:TIER:N"));
   EXPECT_THAT(ErrorOf(small + "kind='host_slow'\ntarget='all'\n"), HasSubstr("a host_slow takes host:N"));
   EXPECT_THAT(ErrorOf(small + "kind='host_slow'\ndelay_us=0\ntarget='hosts'\n"), HasSubstr("fault.delay_us"));
+}
+
+TEST(ScenarioTest, TopologyFromAFile) {
+  const std::string path = testing::TempDir() + "/paceline_topology";
+  const auto write = [](const std::string& name, const std::string& text) { std::ofstream(name) << text; };
+  write(path + ".toml",
+        "hosts = 2\nswitches = [\"x\"]\n[[link]]\nbetween = [\"h0\", \"x\"]\ncount = 2\n"
+        "[[link]]\nbetween = [\"x\", \"h1\"]\ngbps = 400\ncount = 2\n");
+  write(path + ".json", R"({"hosts": ["a", "b"], "switches": 1,
+                            "link": [{"between": ["a", "s0"]}, {"between": ["b", "s0"], "delay_ns": 5}]})");
+  const auto fabric = [&](const std::string& suffix) {
+    return "[fabric]\ntopology = \"file\"\ntopology_file = \"" + path + suffix + "\"\n[workload]\nfan_in = 1\n";
+  };
+  const Study study = Load(fabric(".toml"));
+  const sim::TopologyConfig& t = study.sections[0].scenario.fabric.topology;
+  EXPECT_EQ(t.hosts, 2u);
+  EXPECT_EQ(t.nics_per_host, 2u);
+  ASSERT_EQ(t.graph->links.size(), 4u);
+  EXPECT_EQ(t.graph->links[3].gbps, 400);
+  EXPECT_EQ(t.graph->links[0].delay_ns, 1000);
+  EXPECT_EQ(Load(fabric(".json")).sections[0].scenario.fabric.topology.graph->links[1].delay_ns, 5);
+  EXPECT_THAT(ErrorOf(fabric(".none")), HasSubstr("cannot be read"));
+  EXPECT_THAT(ErrorOf("[fabric]\ntopology = \"file\"\n"), HasSubstr("fabric.topology_file"));
+  EXPECT_THAT(ErrorOf("[fabric]\ntopology_file = \"x\"\n"), HasSubstr("fabric.topology_file"));
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {"hosts = 2\n", "switches is missing"},
+           {"hosts = 2\nswitches = 1\nlinks = 3\n", "links is not known"},
+           {"hosts = [\"a\", \"a\"]\nswitches = 1\n", "two \"a\""},
+           {"hosts = 2\nswitches = 1\n[[link]]\nbetween = [\"h0\", \"s9\"]\n", "no host or switch \"s9\""},
+           {"hosts = 2\nswitches = 1\n[[link]]\ngbps = 1\n", "between is missing"},
+           {"hosts = 2\nswitches = 1\n[[link]]\nspeed = 1\n", "link 1: speed is not known"},
+           {"hosts = \n", "_bad.toml:1"}}) {
+    write(path + "_bad.toml", text);
+    EXPECT_THAT(ErrorOf(fabric("_bad.toml")), HasSubstr(says)) << text;
+  }
 }
 
 TEST(ScenarioTest, SaysWhatIsPlanned) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 namespace paceline::sim {
@@ -175,6 +177,59 @@ TEST(TopologyTest, EveryRailHasTheRoundTripOfTheFirst) {
     EXPECT_EQ(topology->BaseRtt(rail, 31 * 8 + rail, 4160, 64), topology->LongestBaseRtt(4160, 64));
   }
   EXPECT_EQ(topology->LongestBaseRtt(4160, 64), 4 * (332'800 + 1'000'000) + 4 * (5'120 + 1'000'000));
+}
+
+// Three switches in a ring, two hosts each; the first pair of switches is joined twice.
+TopologyConfig Ring() {
+  auto graph = std::make_shared<Graph>();
+  graph->hosts = {"a", "b", "c", "d", "e", "f"};
+  graph->switches = {"x", "y", "z"};
+  for (uint32_t host = 0; host < 6; ++host) graph->links.push_back({.a = host, .b = 6 + host / 2});
+  graph->links.push_back({.a = 6, .b = 7, .gbps = 400, .delay_ns = 2000});
+  graph->links.push_back({.a = 6, .b = 7, .gbps = 400, .delay_ns = 2000});
+  graph->links.push_back({.a = 7, .b = 8});
+  graph->links.push_back({.a = 8, .b = 6, .delay_ns = 5000});
+  TopologyConfig config;
+  config.kind = TopologyKind::kGraph;
+  config.hosts = 6;
+  config.graph = graph;
+  return config;
+}
+
+TEST(TopologyTest, GraphRoutesAreShortestPathsSharedByHash) {
+  const auto topology = Topology::Create(Ring());
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  ExpectEveryPairConnected(*topology);
+  std::map<uint32_t, int> uses;
+  for (uint32_t entropy = 0; entropy < 256; ++entropy) {
+    const auto path = topology->Path(0, 2, Topology::RouteHash(0, 2, entropy, 7));
+    ASSERT_EQ(path.size(), 3u);  // never by way of the third switch
+    ++uses[path[1]];
+  }
+  ASSERT_EQ(uses.size(), 2u);
+  for (const auto& [port, count] : uses) {
+    EXPECT_NEAR(count, 128, 40);
+    EXPECT_EQ(topology->links()[port].bits_per_second, 400'000'000'000u);
+    EXPECT_EQ(topology->links()[port].delay, 2'000'000);
+  }
+  EXPECT_EQ(topology->Path(0, 1, 0).size(), 2u);
+  // The longest round trip is by the link of 5 us.
+  EXPECT_EQ(topology->LongestBaseRtt(0, 0), 2 * 7'000'000);
+}
+
+TEST(TopologyTest, GraphsThatMakeNoFabricAreRefused) {
+  const auto error_with = [](const std::function<void(Graph&)>& change) {
+    TopologyConfig config = Ring();
+    Graph graph = *config.graph;
+    change(graph);
+    config.hosts = static_cast<uint32_t>(graph.hosts.size());
+    config.graph = std::make_shared<Graph>(graph);
+    return std::string(Topology::Create(config).status().message());
+  };
+  EXPECT_THAT(error_with([](Graph& g) { g.links.push_back({.a = 5, .b = 6}); }), HasSubstr("\"f\" has 2 links"));
+  EXPECT_THAT(error_with([](Graph& g) { g.links[0].b = 1; }), HasSubstr("joined without a switch"));
+  EXPECT_THAT(error_with([](Graph& g) { g.switches.push_back("lone"); }), HasSubstr("\"lone\" is out of reach"));
+  EXPECT_THAT(error_with([](Graph& g) { g.links.resize(6); }), HasSubstr("no path from host:0/nic:0"));
 }
 
 TEST(TopologyTest, DumbbellBottleneck) {

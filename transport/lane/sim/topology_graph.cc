@@ -1,0 +1,182 @@
+// A fabric of the user's own: nodes and links as given, routes by shortest paths (in links), all of them that are
+// equally short shared by hash.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "transport/lane/sim/topology.h"
+
+namespace paceline::sim {
+namespace {
+
+constexpr uint32_t kMostNics = 1024;  // of a graph: its routes are a table of switches by NICs
+constexpr uint32_t kUnreached = 0xffffffff;
+constexpr size_t kMostChoices = 255;
+
+absl::Status Wrong(const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("fabric.topology_file: ", what));
+}
+
+// What one switch has.
+struct Neighbour {
+  uint32_t node = 0;  // of the graph
+  uint32_t link = 0;
+};
+
+class Nodes {
+ public:
+  explicit Nodes(const Graph& graph) : graph_(graph), of_(graph.hosts.size() + graph.switches.size()) {
+    for (uint32_t i = 0; i < graph.links.size(); ++i) {
+      of_[graph.links[i].a].push_back({graph.links[i].b, i});
+      of_[graph.links[i].b].push_back({graph.links[i].a, i});
+    }
+  }
+  uint32_t hosts() const { return static_cast<uint32_t>(graph_.hosts.size()); }
+  uint32_t size() const { return static_cast<uint32_t>(of_.size()); }
+  const std::vector<Neighbour>& of(uint32_t node) const { return of_[node]; }
+  const std::string& name(uint32_t node) const {
+    return node < hosts() ? graph_.hosts[node] : graph_.switches[node - hosts()];
+  }
+  // Links between each switch and the nearest of `from`, over switches.
+  std::vector<uint32_t> Distances(const std::vector<uint32_t>& from) const {
+    std::vector<uint32_t> distance(size(), kUnreached), queue = from;
+    for (uint32_t node : from) distance[node] = 0;
+    for (size_t next = 0; next < queue.size(); ++next) {
+      for (const Neighbour& neighbour : of_[queue[next]]) {
+        if (neighbour.node < hosts() || distance[neighbour.node] != kUnreached) continue;
+        distance[neighbour.node] = distance[queue[next]] + 1;
+        queue.push_back(neighbour.node);
+      }
+    }
+    return distance;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::vector<Neighbour>> of_;  // by node
+};
+
+// Every host has as many links as the first, all to switches.
+absl::Status CheckHosts(const Nodes& nodes, uint32_t nics_per_host) {
+  for (uint32_t host = 0; host < nodes.hosts(); ++host) {
+    if (nodes.of(host).size() != nics_per_host) {
+      return Wrong(absl::StrCat("host \"", nodes.name(host), "\" has ", nodes.of(host).size(),
+                                " links and the first host ", nics_per_host, ": all must have as many"));
+    }
+    for (const Neighbour& neighbour : nodes.of(host)) {
+      if (neighbour.node >= nodes.hosts()) continue;
+      return Wrong(absl::StrCat("hosts \"", nodes.name(host), "\" and \"", nodes.name(neighbour.node),
+                                "\" are joined without a switch"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint32_t Topology::NicsPerHost(const Graph& graph) {
+  uint32_t links = 0;
+  for (const GraphLink& link : graph.links) links += (link.a == 0 ? 1 : 0) + (link.b == 0 ? 1 : 0);
+  return links;
+}
+
+absl::Status Topology::BuildGraph() {
+  const Graph& graph = *config_.graph;
+  const Nodes nodes(graph);
+  if (graph.switches.empty()) return Wrong("there must be a switch");
+  if (nics_ > kMostNics) return Wrong(absl::StrCat("there are ", nics_, " NICs: at most ", kMostNics));
+  if (absl::Status status = CheckHosts(nodes, config_.nics_per_host); !status.ok()) return status;
+
+  // Tiers by distance from the hosts: 1, 2, more; where nothing is farther than 2, that is the core.
+  std::vector<uint32_t> hosts(nodes.hosts());
+  for (uint32_t host = 0; host < nodes.hosts(); ++host) hosts[host] = host;
+  const std::vector<uint32_t> tier = nodes.Distances(hosts);
+  uint32_t farthest = 0;
+  for (uint32_t node = nodes.hosts(); node < nodes.size(); ++node) {
+    if (tier[node] == kUnreached) return Wrong(absl::StrCat("switch \"", nodes.name(node), "\" is out of reach"));
+    farthest = std::max(farthest, tier[node]);
+  }
+  std::map<Tier, uint32_t> in_tier;
+  for (uint32_t node = nodes.hosts(); node < nodes.size(); ++node) {
+    SwitchInfo s;
+    s.tier = tier[node] == 1 ? Tier::kTor : tier[node] == 2 && farthest > 2 ? Tier::kAgg : Tier::kCore;
+    s.index = in_tier[s.tier]++;
+    s.end_host = config_.hosts;
+    for (const Neighbour& neighbour : nodes.of(node)) ++(tier[neighbour.node] < tier[node] ? s.down_ports : s.up_ports);
+    s.first_down_port = static_cast<uint32_t>(links_.size());
+    s.first_up_port = s.first_down_port + s.down_ports;
+    s.table_row = static_cast<uint32_t>(switches_.size()) * nics_;
+    links_.resize(links_.size() + s.down_ports + s.up_ports);
+    switches_.push_back(s);
+  }
+
+  // Both ends of each link, in the order of the file.
+  std::vector<uint32_t> used_nics(nodes.hosts()), used_down(switches_.size()), used_up(switches_.size());
+  const auto take_port = [&](uint32_t node, uint32_t other) {
+    if (node < nodes.hosts()) return node * config_.nics_per_host + used_nics[node]++;
+    const uint32_t number = node - nodes.hosts();
+    const SwitchInfo& s = switches_[number];
+    return tier[other] < tier[node] ? s.first_down_port + used_down[number]++ : s.first_up_port + used_up[number]++;
+  };
+  for (const GraphLink& link : graph.links) {
+    const bool a_below = tier[link.a] <= tier[link.b];
+    const uint32_t lower = a_below ? link.a : link.b, upper = a_below ? link.b : link.a;
+    const uint32_t up_port = take_port(lower, upper), down_port = take_port(upper, lower);
+    Join(lower < nodes.hosts() ? up_port : nics_ + lower - nodes.hosts(), up_port, nics_ + upper - nodes.hosts(),
+         down_port, link.gbps);
+    const Picos more = (link.delay_ns - config_.link_delay_ns) * kPicosPerNano;
+    links_[up_port].delay += more;
+    links_[down_port].delay += more;
+  }
+  return BuildRoutes();
+}
+
+absl::Status Topology::BuildRoutes() {
+  const Nodes nodes(*config_.graph);
+  table_.assign(switches_.size() * nics_, 0);
+  std::map<std::vector<uint32_t>, uint32_t> known;  // choices, and where they stand
+  const auto entry_of = [&](std::vector<uint32_t> ports) {
+    ports.resize(std::min(ports.size(), kMostChoices));
+    const auto [found, added] = known.try_emplace(ports, static_cast<uint32_t>(choices_.size()));
+    if (added) choices_.insert(choices_.end(), ports.begin(), ports.end());
+    return found->second << 8 | static_cast<uint32_t>(ports.size());
+  };
+  std::map<uint32_t, std::vector<uint32_t>> nics_at;  // by switch
+  for (uint32_t nic = 0; nic < nics_; ++nic) nics_at[links_[nic].to - nics_].push_back(nic);
+  for (const auto& [target, nics] : nics_at) {
+    const std::vector<uint32_t> distance = nodes.Distances({nodes.hosts() + target});
+    for (uint32_t number = 0; number < switches_.size(); ++number) {
+      const SwitchInfo& s = switches_[number];
+      const uint32_t here = distance[nodes.hosts() + number];
+      if (here == kUnreached) continue;
+      std::vector<uint32_t> ports;
+      for (uint32_t port = s.first_down_port; port < s.first_up_port + s.up_ports; ++port) {
+        const uint32_t to = links_[port].to;
+        if (to >= nics_ && distance[nodes.hosts() + to - nics_] + 1 == here) ports.push_back(port);
+      }
+      const uint32_t entry = number == target ? 0 : entry_of(std::move(ports));
+      for (uint32_t nic : nics) table_[s.table_row + nic] = number == target ? entry_of({links_[nic].reverse}) : entry;
+    }
+  }
+  // NICs of equal number talk to each other.
+  Picos longest = -1;
+  for (uint32_t a = 0; a < nics_; ++a) {
+    const SwitchInfo& s = switch_of_node(links_[a].to);
+    for (uint32_t b = a % config_.nics_per_host; b < nics_; b += config_.nics_per_host) {
+      if (a == b) continue;
+      if ((table_[s.table_row + b] & 0xff) == 0) {
+        return Wrong(absl::StrCat("there is no path from ", PortName(a), " to ", PortName(b)));
+      }
+      constexpr uint32_t kTypicalBytes = 4096;
+      const Picos rtt = BaseRtt(a, b, kTypicalBytes, 0);
+      if (rtt <= longest) continue;
+      longest = rtt;
+      farthest_[0] = a;
+      farthest_[1] = b;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace paceline::sim
