@@ -283,16 +283,6 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   return filled;
 }
 
-bool Sender::MayUse(uint32_t port, Time now) const {
-  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
-  return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
-}
-
-void Sender::FindNextSend() {
-  next_send_ = Time::Never();
-  for (const Flow& flow : flows_) next_send_ = std::min(next_send_, flow.next_send);
-}
-
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   probe_due_ &= ~(1u << port);
   next_path_probe_ = now + ProbeDelay();

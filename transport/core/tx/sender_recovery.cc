@@ -56,6 +56,16 @@ void Sender::RearmTimeout() {
   timeout_at_ = last_progress_ + delay;
 }
 
+bool Sender::MayUse(uint32_t port, Time now) const {
+  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
+  return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
+}
+
+void Sender::FindNextSend() {
+  next_send_ = Time::Never();
+  for (const Flow& flow : flows_) next_send_ = std::min(next_send_, flow.next_send);
+}
+
 Time Sender::PollTimeout() const {
   Time next = std::min({timeout_at_, stuck_at_, next_send_});
   for (const Flow& flow : flows_) {
