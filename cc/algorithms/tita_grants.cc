@@ -81,17 +81,23 @@ void TitaReceiver::Check(uint32_t id, Time now) {
     flow.resolved = std::max(flow.resolved, flow.tx_total);  // what was on the way is not coming any more
     if (flow.granted > flow.resolved) return Park(id, now);
   } else if (flow.resolved < flow.check_granted) {
-    const uint64_t delivered = flow.resolved - std::min(flow.resolved, flow.check_resolved);
-    flow.bucket = std::clamp(delivered, std::min(2 * sizes_.grain, sizes_.bucket), flow.bucket);
+    ShrinkBucket(flow, flow.resolved - std::min(flow.resolved, flow.check_resolved));
   } else {
     flow.bucket = std::min(2 * flow.bucket, sizes_.bucket);
   }
   Settle(id, now);
 }
 
+// To what the flow has delivered in some time, two grains at least.
+void TitaReceiver::ShrinkBucket(Flow& flow, uint64_t delivered) const {
+  flow.bucket = std::clamp(delivered, std::min(2 * sizes_.grain, sizes_.bucket), flow.bucket);
+}
+
 void TitaReceiver::Park(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   LeaveQueues(id);
+  if (flow.resolved > flow.parked_resolved) ShrinkBucket(flow, flow.resolved - flow.parked_resolved);
+  flow.parked_resolved = flow.resolved;
   flow.parked = true;
   flow.group_passed = false;
   flow.reissues = 0;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kFullDownlink = 0.95;  // share of the line rate that counts as full
 constexpr double kLeastCap = 0.001;     // of the line rate: no announced cap starves its own flow
+constexpr int64_t kFirstParkRtts = 4;   // of a flow with nothing on its way
 constexpr int64_t kDelayEpochNanos =
     10'000'000;  // the least delay is that of the last one to two epochs (clocks drift)
 
@@ -207,7 +208,9 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
     Queue(id, now);
   }
   if (flow.charge > 0 && !watched_.Contains(id)) {
-    flow.check_at = now + sizes_.park;
+    // The sender of a flow with nothing on its way may not be ready for long: its credit holds the budget for less.
+    const bool under_way = flow.tx_total > flow.resolved;
+    flow.check_at = now + (under_way ? sizes_.park : std::min(sizes_.park, sizes_.rtt * kFirstParkRtts));
     flow.check_granted = useful;
     flow.check_resolved = flow.resolved;
     flow.arrived_since_check = false;

@@ -94,6 +94,7 @@ class TitaReceiver : public ReceiverController {
     uint64_t outstanding = 0, charge = 0;  // as last added to the totals
     uint64_t bucket = 0;
     uint64_t check_granted = 0, check_resolved = 0;  // at the beginning of the check interval
+    uint64_t parked_resolved = 0;                    // when it was last parked
     GrantWriter::Place written_at;
     double cap = 0;                                    // wire bytes per second
     uint32_t delay_least = 0, delay_least_before = 0;  // ns, of this and the last epoch
@@ -135,6 +136,7 @@ class TitaReceiver : public ReceiverController {
   void Check(uint32_t id, Time now);
   void Wake(uint32_t id, Time now);
   void Park(uint32_t id, Time now);
+  void ShrinkBucket(Flow& flow, uint64_t delivered) const;
   void ChargeControlPackets();
   bool Waiting() const { return !ring_.empty() || !core_ring_.empty(); }
   bool CoreFirst(Time now) const;

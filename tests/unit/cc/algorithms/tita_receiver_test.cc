@@ -241,10 +241,10 @@ TEST_F(TitaReceiverTest, ASilentFlowIsParkedAndItsGrantSentAgain) {
   Add(0);
   Add(1);
   Demand(0, 1 << 30);
-  Run(Duration::Micros(100));
+  Run(Duration::Micros(50));
   EXPECT_GT(receiver_->charged_bytes(), 200'000u);
   const size_t before = grants_;
-  Run(Duration::Micros(20));  // the check comes 8 * 14 us after the first grant
+  Run(Duration::Micros(10));  // the check comes 4 * 14 us after the first grant
   EXPECT_EQ(receiver_->charged_bytes(), 0u);
   EXPECT_GT(receiver_->outstanding_credit_bytes(), 200'000u);
   EXPECT_EQ(grants_, before + 1);
@@ -263,6 +263,18 @@ TEST_F(TitaReceiverTest, ASilentFlowIsParkedAndItsGrantSentAgain) {
   Run(Duration::Seconds(1));
   EXPECT_LT(grants_, parked + 80);
   EXPECT_TRUE(receiver_->PollTimeout().is_never());
+}
+
+TEST_F(TitaReceiverTest, WhatIsUnderWayIsWaitedForTwiceAsLong) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(Duration::Micros(20));
+  tx_[0] += kSegment;  // it has sent a segment, which is late
+  Arrive(0, 0);
+  Run(Duration::Micros(100));
+  EXPECT_GT(receiver_->charged_bytes(), 0u);
+  Run(Duration::Micros(60));  // 4 and then 8 times 14 us after the first grant
+  EXPECT_EQ(receiver_->charged_bytes(), 0u);
 }
 
 TEST_F(TitaReceiverTest, ASenderThatAsksAgainGetsItsGrantAgain) {
