@@ -17,6 +17,7 @@ class NsccRccc : public ::testing::Test {
   NsccRccc() { Make({}); }
   void Make(const ParameterMap& given) {
     const AlgorithmInfo algorithm = NsccRcccAlgorithm();
+    sender_.reset();  // before what made it
     control_ = algorithm.create(*ResolveParameters(algorithm, given), 1);
     sender_ = control_->NewSender({}, TestPort(), now_);
     sender_->OnBacklog(now_, 1 << 20, 0);
