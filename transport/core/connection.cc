@@ -116,12 +116,7 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   }
 }
 
-bool Connection::TakeEvent(ConnectionEvent* event) {
-  if (event_ == nullptr) return false;
-  *event = std::move(*event_);
-  event_.reset();
-  return true;
-}
+ConnectionEvent Connection::TakeEvent() { return std::move(*std::exchange(event_, nullptr)); }
 
 void Connection::ClosePeers() {
   if (peer_.remote_ports == 0) return;
@@ -238,13 +233,6 @@ void Connection::OnAbort(uint16_t) {
 }
 
 // ---- what is to be said
-
-bool Connection::frames_due() const {
-  if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
-  return open() && (receiver_.control_pending() || (sender_ != nullptr && sender_->demand_pending()));
-}
-
-bool Connection::control_due(Time now) { return frames_due() || (open() && acks_.due(now)); }
 
 bool Connection::LetAckWait(Time now) {
   return ready_link.linked() && !frames_due() && acks_.due(now) && acks_.Defer();

@@ -32,6 +32,7 @@ class Connection final : private wire::FrameHandler {
 
   ConnectionId id() const { return peer_.local_connection; }
   State state() const { return state_; }
+  bool open() const { return state_ == State::kEstablished || state_ == State::kClosing; }
   // The sending half, made when first needed; and the same, or nullptr while it is not there.
   Sender& sender();
   Sender* active_sender() { return sender_.get(); }
@@ -45,8 +46,10 @@ class Connection final : private wire::FrameHandler {
   void StartClosing(Time now);
   // Ends it at once; `say_abort`: late packets of the peer are answered with an abort.
   void Finish(CloseReason reason, OperationStatus status, bool say_abort, const std::string& detail, Time now);
-  // What the user is to be told; empty kind means nothing. Set by Finish and Establish; taken by the endpoint.
-  bool TakeEvent(ConnectionEvent* event);
+  // What the user is to be told. Set by Finish and Establish; taken, when there is one, by the endpoint.
+  bool has_event() const { return event_ != nullptr; }
+  ConnectionEvent TakeEvent();
+  void DropEvent() { event_.reset(); }
 
   uint64_t nonce() const { return nonce_; }
   uint32_t listener() const { return listener_; }
@@ -74,7 +77,7 @@ class Connection final : private wire::FrameHandler {
 
   // A control packet for what is to be said now; 0: nothing.
   size_t BuildControl(std::span<uint8_t> buffer, Time now);
-  bool control_due(Time now);
+  bool control_due(Time now) const { return frames_due() || (open() && acks_.due(now)); }
   // Only an acknowledgement is due, and it has not waited for a packet to ride on yet: from now on it has.
   bool LetAckWait(Time now);
   uint32_t control_port() const;
@@ -108,11 +111,14 @@ class Connection final : private wire::FrameHandler {
 
   void Heard(uint32_t port, Time now);
   size_t MemoBytes() const { return memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0; }
-  bool frames_due() const;  // others than acknowledgements
+  // Something other than an acknowledgement is to be said.
+  bool frames_due() const {
+    if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
+    return open() && (receiver_.control_pending() || (sender_ != nullptr && sender_->demand_pending()));
+  }
   bool expects_peer() const;
   Time KeepaliveAt() const;
   void ClosePeers();
-  bool open() const { return state_ == State::kEstablished || state_ == State::kClosing; }
 
   CoreContext* context_;
   PeerInfo peer_;

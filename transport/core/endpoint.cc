@@ -210,8 +210,7 @@ void Endpoint::Impl::Establish(ConnectionId id, const EstablishedPeer& peer, Tim
   Connection* connection = Find(id);
   if (connection == nullptr || connection->state() != Connection::State::kReserved || peer.addresses.empty()) return;
   connection->Establish(peer, context_.options.payload_checksum, now);
-  ConnectionEvent unused;
-  connection->TakeEvent(&unused);  // nobody waits for it
+  connection->DropEvent();  // nobody waits for it
   After(connection, now);
 }
 

@@ -155,6 +155,7 @@ class Endpoint::Impl {
   void After(Connection* connection, Time now);
   // Sets the timers of connections that anything happened to: once per pass, however much happened.
   void SetTimers();
+  void TakeEvent(Connection* connection);
   // Into the lists of those that have data or control packets to send.
   void Enlist(Connection* connection, Time now);
 

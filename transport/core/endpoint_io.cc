@@ -29,9 +29,7 @@ void Endpoint::Impl::FinishSegments(Time now) {
   }
   riders_.clear();
   while (Connection* connection = touched_.PopFront()) {
-    if (connection->state() == Connection::State::kEstablished || connection->state() == Connection::State::kClosing) {
-      connection->receiver().FinishBurst(now);
-    }
+    if (connection->open()) connection->receiver().FinishBurst(now);
     After(connection, now);
   }
 }
@@ -278,7 +276,7 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
   ++context_.counters.port_changes;
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
-    if (connection == nullptr || connection->state() != Connection::State::kEstablished) continue;
+    if (connection == nullptr || !connection->open()) continue;
     connection->receiver().OnPortChange(now);
     if (connection->active_sender() == nullptr) continue;
     connection->active_sender()->OnPortChange();
@@ -287,14 +285,7 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
 }
 
 void Endpoint::Impl::After(Connection* connection, Time now) {
-  ConnectionEvent event;
-  if (connection->TakeEvent(&event)) {
-    if (event.kind == ConnectionEventKind::kClosed || event.kind == ConnectionEventKind::kEstablished) {
-      if (connection->is_server() && pending_requests_ > 0 && !settled(connection)) --pending_requests_;
-      SetSettled(connection);
-    }
-    events_.push_back(std::move(event));
-  }
+  if (connection->has_event()) TakeEvent(connection);
   if (connection->state() == Connection::State::kFinished) {
     Free(connection);
     return;
@@ -306,6 +297,15 @@ void Endpoint::Impl::After(Connection* connection, Time now) {
     timers_.Schedule(connection->id() & kSlotMask, deadline > now ? deadline : connection->give_up_at());
   } else if (!connection->retime_link.linked()) {
     retime_.PushBack(connection);
+  }
+}
+
+void Endpoint::Impl::TakeEvent(Connection* connection) {
+  events_.push_back(connection->TakeEvent());
+  const ConnectionEventKind kind = events_.back().kind;
+  if (kind == ConnectionEventKind::kClosed || kind == ConnectionEventKind::kEstablished) {
+    if (connection->is_server() && pending_requests_ > 0 && !settled(connection)) --pending_requests_;
+    SetSettled(connection);
   }
 }
 

@@ -6,17 +6,20 @@ namespace paceline::wire {
 namespace {
 
 constexpr uint8_t kAckHasMarks = 1;
+constexpr size_t kAckBytes = 24;  // with its type, without the bitmaps
 
 bool ReadAck(Reader& reader, AckFrame* frame) {
-  frame->words = reader.U8();
-  const uint8_t flags = reader.U8();
-  reader.U8();
+  auto fields = reader.Fixed<kAckBytes - 1>();
+  if (!fields.has_value()) return false;
+  frame->words = fields->U8();
+  const uint8_t flags = fields->U8();
+  fields->U8();
   frame->has_marks = (flags & kAckHasMarks) != 0;
-  frame->last_psn = reader.U32();
-  frame->timestamp = reader.U32();
-  frame->delay_nanos = reader.U32();
-  frame->cumulative = reader.U32();
-  frame->base = reader.U32();
+  frame->last_psn = fields->U32();
+  frame->timestamp = fields->U32();
+  frame->delay_nanos = fields->U32();
+  frame->cumulative = fields->U32();
+  frame->base = fields->U32();
   if (frame->words > limits::kSackWords || frame->base % 64 != 0) return false;
   for (uint8_t i = 0; i < frame->words; ++i) frame->received[i] = reader.U64();
   if (frame->has_marks) {
@@ -173,15 +176,17 @@ bool ParseFrames(std::span<const uint8_t> body, FrameHandler& handler) {
 }
 
 void WriteAck(Writer& writer, const AckFrame& frame) {
-  writer.U8(static_cast<uint8_t>(FrameType::kAck));
-  writer.U8(frame.words);
-  writer.U8(frame.has_marks ? kAckHasMarks : 0);
-  writer.U8(0);
-  writer.U32(frame.last_psn);
-  writer.U32(frame.timestamp);
-  writer.U32(frame.delay_nanos);
-  writer.U32(frame.cumulative);
-  writer.U32(frame.base);
+  auto fields = writer.Fixed<kAckBytes>();
+  if (!fields.has_value()) return;
+  fields->U8(static_cast<uint8_t>(FrameType::kAck));
+  fields->U8(frame.words);
+  fields->U8(frame.has_marks ? kAckHasMarks : 0);
+  fields->U8(0);
+  fields->U32(frame.last_psn);
+  fields->U32(frame.timestamp);
+  fields->U32(frame.delay_nanos);
+  fields->U32(frame.cumulative);
+  fields->U32(frame.base);
   for (uint8_t i = 0; i < frame.words; ++i) writer.U64(frame.received[i]);
   if (frame.has_marks) {
     for (uint8_t i = 0; i < frame.words; ++i) writer.U64(frame.marked[i]);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kCrcAt = 8;
 constexpr size_t kMaxHeader = 1024;
+constexpr size_t kDataBytes = 52;  // what every data header has behind the common one
 
 // The checksum of a header whose own field counts as zero.
 uint32_t HeaderCrc(std::span<const uint8_t> header) {
@@ -33,16 +34,17 @@ bool IsAnswer(MessageKind kind) {
 std::optional<CommonHeader> ParseCommon(std::span<const uint8_t> packet, bool* bad_checksum) {
   *bad_checksum = false;
   Reader reader(packet);
-  const uint8_t version_type = reader.U8();
+  auto fields = reader.Fixed<kCommonBytes>();
+  if (!fields.has_value()) return std::nullopt;
+  const uint8_t version_type = fields->U8();
   CommonHeader common;
   common.version = version_type >> 4;
   common.type = static_cast<PacketType>(version_type & 0x0f);
-  common.flags = reader.U8();
-  common.header_bytes = reader.U16();
-  common.connection = reader.U32();
-  const uint32_t crc = reader.U32();
-  if (reader.failed() || common.header_bytes < kCommonBytes || common.header_bytes > packet.size() ||
-      common.header_bytes > kMaxHeader) {
+  common.flags = fields->U8();
+  common.header_bytes = fields->U16();
+  common.connection = fields->U32();
+  const uint32_t crc = fields->U32();
+  if (common.header_bytes < kCommonBytes || common.header_bytes > packet.size() || common.header_bytes > kMaxHeader) {
     return std::nullopt;
   }
   if (crc != HeaderCrc(packet.first(common.header_bytes))) {
@@ -58,12 +60,12 @@ void BeginPacket(Writer& writer) {
 }
 
 void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uint32_t connection) {
-  Writer writer(header);
-  writer.U8(static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type)));
-  writer.U8(flags);
-  writer.U16(static_cast<uint16_t>(header.size()));
-  writer.U32(connection);
-  writer.U32(0);
+  FixedWriter<kCommonBytes> fields(header.data());
+  fields.U8(static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type)));
+  fields.U8(flags);
+  fields.U16(static_cast<uint16_t>(header.size()));
+  fields.U32(connection);
+  fields.U32(0);
   const uint32_t crc = Crc32c(header);
   std::memcpy(header.data() + kCrcAt, &crc, 4);
 }
@@ -71,24 +73,26 @@ void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uin
 std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet) {
   Reader reader(packet.first(common.header_bytes));
   reader.Bytes(kCommonBytes);
+  auto fields = reader.Fixed<kDataBytes>();
+  if (!fields.has_value()) return std::nullopt;
   DataHeader header;
   header.flags = common.flags;
   header.connection = common.connection;
-  header.payload_crc = reader.U32();
-  header.psn = reader.U32();
-  header.message = reader.U32();
-  header.timestamp = reader.U32();
-  header.floor_distance = reader.U16();
-  header.cap = reader.U16();
-  header.offset = reader.U48();
-  const uint8_t kind = reader.U8();
-  reader.U8();
-  header.length = reader.U48();
-  header.entropy = reader.U16();
-  header.backlog = reader.U32();
-  header.tx_total = reader.U32();
-  header.lost_total = reader.U32();
-  header.match_sequence = reader.U32();
+  header.payload_crc = fields->U32();
+  header.psn = fields->U32();
+  header.message = fields->U32();
+  header.timestamp = fields->U32();
+  header.floor_distance = fields->U16();
+  header.cap = fields->U16();
+  header.offset = fields->U48();
+  const uint8_t kind = fields->U8();
+  fields->U8();
+  header.length = fields->U48();
+  header.entropy = fields->U16();
+  header.backlog = fields->U32();
+  header.tx_total = fields->U32();
+  header.lost_total = fields->U32();
+  header.match_sequence = fields->U32();
   if (kind > kLastMessageKind) return std::nullopt;
   header.kind = static_cast<MessageKind>(kind);
   if (header.kind == MessageKind::kSend) header.tag = reader.U64();
@@ -114,21 +118,23 @@ std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const 
 size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
   Writer writer(buffer);
   BeginPacket(writer);
-  writer.U32(header.payload_crc);
-  writer.U32(header.psn);
-  writer.U32(header.message);
-  writer.U32(header.timestamp);
-  writer.U16(header.floor_distance);
-  writer.U16(header.cap);
-  writer.U48(header.offset);
-  writer.U8(static_cast<uint8_t>(header.kind));
-  writer.U8(0);
-  writer.U48(header.length);
-  writer.U16(header.entropy);
-  writer.U32(header.backlog);
-  writer.U32(header.tx_total);
-  writer.U32(header.lost_total);
-  writer.U32(header.match_sequence);
+  auto fields = writer.Fixed<kDataBytes>();
+  if (!fields.has_value()) return 0;
+  fields->U32(header.payload_crc);
+  fields->U32(header.psn);
+  fields->U32(header.message);
+  fields->U32(header.timestamp);
+  fields->U16(header.floor_distance);
+  fields->U16(header.cap);
+  fields->U48(header.offset);
+  fields->U8(static_cast<uint8_t>(header.kind));
+  fields->U8(0);
+  fields->U48(header.length);
+  fields->U16(header.entropy);
+  fields->U32(header.backlog);
+  fields->U32(header.tx_total);
+  fields->U32(header.lost_total);
+  fields->U32(header.match_sequence);
   if (header.kind == MessageKind::kSend) writer.U64(header.tag);
   if (HasRemote(header.kind)) {
     writer.U64(header.remote_key);

@@ -35,6 +35,7 @@ struct CreditAccount {
   static constexpr uint64_t kNothing = ~uint64_t{0};
   uint64_t told_end = kNothing;  // what the allocator was told last
   Rate told_cap;
+  ArrivalSample untold;  // what has come since the allocator was told last; no packets: nothing
 
   void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {
     tx_total = std::max(tx_total, Unwrap(tx_bits, tx_total));

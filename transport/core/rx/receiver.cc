@@ -165,6 +165,7 @@ void Receiver::DropAccounts(Time now) {
     CreditAccount& account = accounts_[i];
     if (!account.active) continue;
     Port& port = context_->ports[i];
+    account.untold = {};
     port.receiver->RemoveFlow(account.flow, now);
     port.flow_owner[account.flow] = nullptr;
     port.free_flows.push_back(account.flow);
@@ -187,7 +188,36 @@ void Receiver::UpdateDemand(uint32_t port, Time now) {
 void Receiver::FinishBurst(Time now) {
   if (!demand_changed_) return;
   demand_changed_ = false;
-  for (uint32_t port = 0; port < context_->ports.size(); ++port) UpdateDemand(port, now);
+  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
+    if (port < accounts_.size()) TellArrivals(port);
+    UpdateDemand(port, now);
+  }
+}
+
+// The allocator hears of a burst as a whole, and after the application has: nothing that it does helps an answer. What
+// brought no bytes (a probe, a trimmed packet) is told by itself.
+void Receiver::NoteArrival(uint32_t port, const ArrivalSample& sample) {
+  CreditAccount& account = accounts_[port];
+  ArrivalSample& untold = account.untold;
+  if (untold.bytes == 0 || sample.bytes == 0) {
+    TellArrivals(port);
+    untold = sample;
+  } else {
+    untold.now = sample.now;
+    untold.bytes += sample.bytes;
+    untold.packets += sample.packets;
+    untold.marked_packets += sample.marked_packets;
+    untold.relative_delay_nanos = sample.relative_delay_nanos;
+  }
+  untold.tx_total = account.TxTotal();
+  untold.lost_total = account.LostTotal();
+  demand_changed_ = true;
+}
+
+void Receiver::TellArrivals(uint32_t port) {
+  CreditAccount& account = accounts_[port];
+  if (account.untold.packets == 0) return;
+  context_->ports[port].receiver->OnArrival(account.flow, std::exchange(account.untold, ArrivalSample()));
 }
 
 void Receiver::OnPortChange(Time now) {
@@ -207,6 +237,7 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
 void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   if (frame.port >= context_->ports.size()) return;
   CreditAccount& account = Account(frame.port, now);
+  TellArrivals(frame.port);
   account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, wire::DecodeRate(frame.cap));
   if (account.active) {
     context_->ports[frame.port].receiver->OnArrival(
@@ -270,12 +301,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
     account.arrived += arrival.payload_bytes;
     sample.bytes = arrival.payload_bytes;
   }
-  if (account.active) {
-    sample.tx_total = account.TxTotal();
-    sample.lost_total = account.LostTotal();
-    context_->ports[arrival.port].receiver->OnArrival(account.flow, sample);
-    demand_changed_ = true;
-  }
+  if (account.active) NoteArrival(arrival.port, sample);
 }
 
 void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
@@ -330,12 +356,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
-  if (account.active) {
-    context_->ports[port].receiver->OnArrival(
-        account.flow,
-        {.now = now, .bytes = bytes, .packets = 1, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
-    demand_changed_ = true;
-  }
+  if (account.active) NoteArrival(port, {.now = now, .bytes = bytes, .packets = 1});
 }
 
 // ---- what is to be said

@@ -80,6 +80,8 @@ class Receiver {
   CreditAccount& Account(uint32_t port, Time now);
   void DropAccounts(Time now);
   void UpdateDemand(uint32_t port, Time now);
+  void NoteArrival(uint32_t port, const ArrivalSample& sample);
+  void TellArrivals(uint32_t port);
   void RequestGrant() { grant_pending_ = true; }
   void FailReceive(PostedReceive* receive, OperationStatus status);
   void RaiseClearLimit();

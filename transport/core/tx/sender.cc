@@ -560,6 +560,11 @@ bool Sender::PollDemand(wire::DemandFrame* frame) {
   return true;
 }
 
+bool Sender::NeedsPort() const {
+  return !new_.empty() || !sending_.empty() || !retransmit_.empty() || !announce_.empty() || probe_due_ != 0 ||
+         !stuck_at_.is_never() || outstanding_.begin() - floor_told_ > kFloorLag;
+}
+
 // Messages that wait to be cleared, or bytes that wait for credit, while nothing is on its way that could bring news:
 // the news may have been lost, so ask again, ever more seldom.
 void Sender::ArmStuckTimer(Time now) {

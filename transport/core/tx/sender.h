@@ -165,6 +165,8 @@ class Sender {
   void CompleteFlushes();
   void RearmTimeout();
   void ArmStuckTimer(Time now);
+  // A port that looks at it now could find something to do.
+  bool NeedsPort() const;
   uint32_t AllPorts() const { return (1u << context_->ports.size()) - 1; }
   Duration ReorderWindow() const;
   Duration ProbeDelay() const;

@@ -206,11 +206,11 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       flow.controller->OnAck(sample);
       TellBacklog(flow, now);
     }
-    ready_ports_ = AllPorts();
   }
   telemetry_news_ = false;
   AdvanceBase();
   RearmTimeout();
+  if (totals.progress && NeedsPort()) ready_ports_ = AllPorts();
 }
 
 void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now) {

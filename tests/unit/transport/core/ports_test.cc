@@ -67,6 +67,17 @@ TEST_P(PortsTest, OwnPortGoesDownAndComesBack) {
   EXPECT_GT(SentOn(0, 1), before + 1'000'000) << "the port's share did not come back";
 }
 
+TEST_P(PortsTest, OwnPortGoesDownWhileClosing) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  endpoint(0).Close(connection(0), now());
+  const Time start = now();
+  network().SetPortUp(NetworkPort(0, 1), false);
+  ExpectStream();
+  // The other port takes 300 us for all of it.
+  EXPECT_LT(now() - start, Duration::Millis(5));
+}
+
 TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
   StartStream(20, 200'000);
   world().RunFor(Duration::Micros(100));
