@@ -158,6 +158,8 @@ class ReceiverController {
 
   // Newest knowledge of what the sender wants; may shrink (a cancelled receive). `cap` as the sender announced it.
   virtual void OnDemand(uint32_t flow, uint64_t demand_end, Rate cap, Time now) = 0;
+  // What came for the flow since the last call: the packets of one pass of the engine taken together, but a probe or a
+  // trimmed packet by itself.
   virtual void OnArrival(uint32_t flow, const ArrivalSample& sample) = 0;
 
   // When PollGrants will have something (or wants to look again); Time::Never() when nobody wants anything.
