@@ -87,11 +87,12 @@ struct GrantSample {
   Rate rate;                // explicit rate that the receiver reckons with; zero: none stated
 };
 
-// What may be sent now. All three hold at once.
+// What may be sent now. All of it holds at once, but what is sent by `single_end` heeds neither credit nor pacing.
 struct Allowance {
   uint64_t window_bytes = std::numeric_limits<uint64_t>::max();  // in flight at most
   uint64_t credit_end = kNoCreditLimit;                          // tx_total at most
   Rate pacing_rate = Rate::Unlimited();                          // of wire bytes
+  uint64_t single_end = 0;  // while tx_total is below, a message of one segment may go, credit or not
 };
 
 class SenderController {

@@ -33,7 +33,12 @@ TitaSender::TitaSender(const TitaParameters& parameters, const FlowInfo& flow, c
 TitaSender::~TitaSender() { shared_.uplink.Remove(uplink_id_); }
 
 void TitaSender::OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) {
+  const uint64_t covered = std::max(tx_total_, Limit());
   tx_total_ = std::max(tx_total_, std::min(tx_total, kMaxBytes));
+  if (tx_total_ > covered) {  // a single
+    RenewUnscheduled(now);
+    unscheduled_spent_ += tx_total_ - covered;
+  }
   in_flight_ = in_flight_bytes;
   phase_known_ = false;
   ArmProbe(now);
@@ -42,7 +47,7 @@ void TitaSender::OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) {
 
 void TitaSender::OnAck(const AckSample& sample) {
   in_flight_ = sample.in_flight_bytes;
-  if (in_flight_ == 0) unscheduled_spent_ = 0;  // nothing of ours is in the network any more
+  RenewUnscheduled(sample.now);
   shared_.control_bytes_in += control_bytes_;
   Publish();
 }
@@ -100,12 +105,16 @@ void TitaSender::StartFromIdle(Time now) {
   phase_known_ = false;
 }
 
+// What goes unscheduled is counted by the round trip; nothing of it counts when nothing of ours is in the network.
+void TitaSender::RenewUnscheduled(Time now) {
+  if (now - unscheduled_start_ < rtt_ && in_flight_ > 0) return;
+  unscheduled_start_ = now;
+  unscheduled_spent_ = 0;
+}
+
 void TitaSender::AllowUnscheduled(Time now) {
   if (backlog_ <= small_) {
-    if (now - unscheduled_start_ >= rtt_ || in_flight_ == 0) {
-      unscheduled_start_ = now;
-      unscheduled_spent_ = 0;
-    }
+    RenewUnscheduled(now);
     if (unscheduled_spent_ + backlog_ > small_) return;
     unscheduled_spent_ += backlog_;
     unscheduled_end_ = tx_total_ + backlog_;
@@ -155,6 +164,7 @@ void TitaSender::HandleTimeout(Time now) {
 
 void TitaSender::Publish() {
   allowance_.credit_end = holding_ ? tx_total_ : Limit();
+  allowance_.single_end = tx_total_ + (small_ - std::min(small_, unscheduled_spent_));
   const uint64_t unused = credit_end_ - std::min(credit_end_, tx_total_);
   const double in_one_rtt = static_cast<double>(unused) * rate_of_credit_;
   const double pace = rate_ > 0 ? std::max(rate_ * parameters_.pace_gain, in_one_rtt) : link_rate_;

@@ -5,6 +5,8 @@
 //               segment) in a base round trip; a larger one waits for credit (a request travels meanwhile), except for
 //               its first `unscheduled_large` segments. When credit does not come for `probe` round trips, one segment
 //               goes out without, at doubling intervals: a lost request cannot strand a flow.
+//   singles     messages of one segment go beside a longer backlog without waiting for its credit, as many bytes in a
+//               round trip as a small backlog has; they use credit all the same, which then comes for the backlog later
 //   pace        max(pace_gain * granted rate, unused credit per base round trip), at most the port's rate: credit that
 //               piled up while this port was busy elsewhere is used within a round trip, and never as a burst
 //   phase       credit that came before there was data (a posted receive) keeps the time slot in which it came: the
@@ -45,6 +47,7 @@ class TitaSender : public SenderController {
   uint64_t Limit() const { return credit_end_ > unscheduled_end_ ? credit_end_ : unscheduled_end_; }
   void StartFromIdle(Time now);
   void AllowUnscheduled(Time now);
+  void RenewUnscheduled(Time now);
   void HoldForPhase(Time now);
   void ArmProbe(Time now);
   void Publish();

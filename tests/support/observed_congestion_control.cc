@@ -1,5 +1,6 @@
 #include "tests/support/observed_congestion_control.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -21,7 +22,9 @@ class ObservedSender final : public SenderController {
     if (tx_total < tx_total_) observation_->Note("OnSent: tx_total went back");
     const uint64_t bytes = tx_total - tx_total_;
     if (bytes > segment_bytes_) observation_->Note("OnSent: more than a segment at once");
-    if (bytes > 0 && tx_total_ >= allowance.credit_end) observation_->Note("sent beyond the credit");
+    if (bytes > 0 && tx_total_ >= std::max(allowance.credit_end, allowance.single_end)) {
+      observation_->Note("sent beyond the credit");
+    }
     if (in_flight_bytes > tx_total) observation_->Note("OnSent: more in flight than was ever sent");
     if (bytes > 0 && in_flight_bytes >= bytes && in_flight_bytes - bytes >= allowance.window_bytes) {
       observation_->Note("sent beyond the window");

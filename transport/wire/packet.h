@@ -12,6 +12,7 @@
 //  that the *receiver* of the packet gave its side (0: none yet); the CRC covers the header with its own field as zero.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -116,6 +117,12 @@ struct DataHeader {
   // nothing; they set the flag.
   std::span<const uint8_t> frames;
 };
+
+// Backlogs travel in units of 64 bytes.
+inline uint32_t EncodeBacklog(uint64_t bytes) {
+  return static_cast<uint32_t>(std::min<uint64_t>((bytes + 63) / 64, 0xffffffff));
+}
+inline uint64_t DecodeBacklog(uint32_t units) { return static_cast<uint64_t>(units) * 64; }
 
 // `common` as ParseCommon gave it, `packet` from its first byte. nullopt: malformed.
 std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet);

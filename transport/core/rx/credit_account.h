@@ -15,6 +15,7 @@
 
 #include "cc/congestion_control.h"
 #include "transport/base/sequence.h"
+#include "transport/wire/packet.h"
 
 namespace paceline {
 
@@ -42,7 +43,7 @@ struct CreditAccount {
     if (psn < newest_psn) return;
     newest_psn = psn;
     lost_total = Unwrap(lost_bits, lost_total);
-    backlog = static_cast<uint64_t>(backlog_units) * 64;
+    backlog = wire::DecodeBacklog(backlog_units);
     if (!sender_cap.is_zero()) cap = sender_cap;
   }
   void Start() {

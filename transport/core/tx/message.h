@@ -52,6 +52,7 @@ struct TxMessage {
   uint64_t next_offset = 0;       // first byte never sent
   bool first_sent = false;        // distinguishes nothing from all of an empty message
   uint64_t segments_left = 0;     // not yet acknowledged
+  bool single = false;            // one segment is all of it
   PsnList held_packets;           // lost while held
   uint64_t tag = 0;
   uint64_t remote_key = 0, remote_offset = 0;

@@ -12,11 +12,8 @@ namespace {
 
 constexpr uint32_t kSlotBits = 12;  // of the immediate: message number; the rest: packet sequence number
 constexpr size_t kMostRidingBytes = 24 + limits::kSackWords * 16;  // the longest acknowledgement
+constexpr uint32_t kSinglesInTurn = 8;  // messages of one segment that go in a row before a longer one that waits
 constexpr uint64_t kFloorLag = 512;  // packets by which the receiver's knowledge of our base may lag on placing lanes
-
-uint32_t BacklogUnits(uint64_t bytes) {
-  return static_cast<uint32_t>(std::min<uint64_t>((bytes + 63) / 64, 0xffffffff));
-}
 
 }  // namespace
 
@@ -60,6 +57,7 @@ void Sender::Post(TxMessage* message, Time now) {
   }
   const uint64_t segment = peer_->segment_bytes;
   message->segments_left = message->payload_bytes == 0 ? 1 : (message->payload_bytes + segment - 1) / segment;
+  message->single = message->segments_left == 1;
   new_.PushBack(message);
   ready_ports_ = AllPorts();
 }
@@ -76,6 +74,7 @@ bool Sender::Cancel(OperationId id) {
 void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = new_.front()) Finish(message, status);
   while (TxMessage* message = waiting_.front()) Finish(message, status);
+  while (TxMessage* message = singles_.front()) Finish(message, status);
   while (TxMessage* message = sending_.front()) Finish(message, status);
   while (TxMessage* message = in_flight_.front()) Finish(message, status);
   while (TxMessage* message = flushes_.front()) Finish(message, status);
@@ -92,7 +91,7 @@ bool Sender::UsesRegion(RegionId region) const {
     }
     return false;
   };
-  return uses(new_) || uses(waiting_) || uses(sending_) || uses(in_flight_);
+  return uses(new_) || uses(waiting_) || uses(singles_) || uses(sending_) || uses(in_flight_);
 }
 
 TxMessage* Sender::FindMessage(uint32_t number_bits) {
@@ -131,82 +130,22 @@ void Sender::Open(TxMessage* message) {
     message->counts_announcement = true;
     announce_.PushBack(message);
   }
+  Sendable(message);
+}
+
+void Sender::Sendable(TxMessage* message) {
   message->state = TxMessage::State::kSending;
-  sending_.PushBack(message);
+  (message->single ? singles_ : sending_).PushBack(message);
   unsent_bytes_ += message->unsent_bytes();
 }
 
-void Sender::Clear(TxMessage* message) {
-  message->held = false;
-  message->link.Unlink();
-  while (!message->held_packets.empty()) {
-    const uint64_t psn = TakeFromFront(message->held_packets);
-    if (outstanding_[psn].state == Outstanding::State::kQueuedDead) {
-      outstanding_[psn].state = Outstanding::State::kResolved;
-      continue;
-    }
-    retransmit_bytes_ += outstanding_[psn].bytes;
-    Enqueue(retransmit_, psn);
-  }
-  if (message->unsent_bytes() > 0) {
-    message->state = TxMessage::State::kSending;
-    sending_.PushBack(message);
-    unsent_bytes_ += message->unsent_bytes();
-  } else {
-    message->state = TxMessage::State::kInFlight;
-    in_flight_.PushBack(message);
-  }
-  stuck_at_ = Time::Never();
-  stuck_backoff_ = 0;
-  ready_ports_ = AllPorts();
-}
-
-void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
-  if (frame.port >= peer_->remote_ports) return;
-  Flow& flow = ActiveFlow(frame.port, now);
-  if (frame.credit_end != 0) {
-    const uint64_t credit = frame.credit_end == kNoCreditLimit    ? kNoCreditLimit
-                            : frame.credit_end > flow.credit_base ? frame.credit_end - flow.credit_base
-                                                                  : 0;
-    const uint64_t before = flow.controller->allowance().credit_end;
-    flow.controller->OnGrant({.now = now, .credit_end = credit, .rate = wire::DecodeRate(frame.rate)});
-    if (flow.controller->allowance().credit_end > before) {
-      stuck_at_ = Time::Never();
-      stuck_backoff_ = 0;
-    }
-  }
-  for (uint8_t i = 0; i < frame.clears; ++i) {
-    TxMessage* message = FindMessage(frame.clear[i].message);
-    if (message == nullptr || message->kind != wire::MessageKind::kSend) continue;
-    if (frame.clear[i].key != 0) {
-      if (message->placement == nullptr) message->placement = std::make_unique<PlacementTarget>();
-      message->placement->address = frame.clear[i].address;
-      message->placement->keys[frame.port] = frame.clear[i].key;
-    }
-    if (message->state == TxMessage::State::kWaiting) Clear(message);
-  }
-  const uint64_t limit = Unwrap(frame.clear_limit, clear_limit_);
-  if (limit > clear_limit_ && limit <= next_match_sequence_ + limits::kMaxOperations) {
-    clear_limit_ = limit;
-    if (!context_->ports[0].capabilities.remote_placement) {
-      for (TxMessage* message = waiting_.front(); message != nullptr;) {
-        TxMessage* next = waiting_.Next(message);
-        if (message->match_sequence < clear_limit_ && !message->held) Clear(message);
-        message = next;
-      }
-    }
-  }
-  ready_ports_ = AllPorts();
-}
-
-void Sender::HandleNotReady(uint32_t message_bits) {
-  TxMessage* message = FindMessage(message_bits);
-  if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
-  if (message->state == TxMessage::State::kSending) unsent_bytes_ -= message->unsent_bytes();
-  message->held = true;
-  message->state = TxMessage::State::kWaiting;
-  message->link.Unlink();
-  waiting_.PushBack(message);
+// A message of one segment does not wait behind a longer one, whose credit may be a long time in coming; but a stream
+// of them leaves the longer one a share.
+TxMessage* Sender::NextMessage() const {
+  TxMessage* single = singles_.front();
+  TxMessage* longer = sending_.front();
+  if (single == nullptr) return longer;
+  return longer != nullptr && singles_in_turn_ >= kSinglesInTurn ? longer : single;
 }
 
 // ---- flows, paths
@@ -247,11 +186,13 @@ bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
          message.placement->keys[peer_->remote_of[local_port]] != 0;
 }
 
-Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, Time now) const {
+Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const {
   const Allowance allowance = flow.controller->allowance();
-  if (flow.tx_total - flow.credit_base >= allowance.credit_end) return Blocked::kCredit;
+  const uint64_t sent = flow.tx_total - flow.credit_base;
+  const bool at_once = single && sent < allowance.single_end;
+  if (!at_once && sent >= allowance.credit_end) return Blocked::kCredit;
   if (flow.in_flight > 0 && flow.in_flight + bytes > allowance.window_bytes) return Blocked::kWindow;
-  if (!flow.pacer.CanSend(now)) return Blocked::kPacing;
+  if (!at_once && !flow.pacer.CanSend(now)) return Blocked::kPacing;
   return Blocked::kNo;
 }
 
@@ -335,7 +276,7 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
 }
 
 size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  if ((retransmit_.empty() && sending_.empty()) || !MayUse(port, now)) {
+  if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !MayUse(port, now)) {
     if (!flows_.empty()) flows_[peer_->remote_of[port]].next_send = Time::Never();
     FindNextSend();
     return 0;
@@ -347,18 +288,18 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
   const uint32_t burst_limit = std::max(1u, local.capabilities.burst_segments);
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
-  Blocked blocked = Blocked::kNo;
+  Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment
   size_t filled = 0;
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
     Packet packet;
-    const uint64_t lost = PeekRetransmit();
+    const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
       const Outstanding& entry = outstanding_[lost];
       packet.message = entry.message;
       packet.offset = entry.offset;
       packet.bytes = entry.bytes;
       packet.retransmission = true;
-    } else if (TxMessage* message = sending_.front(); message != nullptr) {
+    } else if (TxMessage* message = blocked == Blocked::kNo ? NextMessage() : singles_.front(); message != nullptr) {
       packet.message = message;
       packet.offset = message->next_offset;
       packet.bytes = SegmentBytes(*message, message->next_offset);
@@ -366,8 +307,12 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       break;
     }
     if (packet.bytes > 0) {
-      blocked = CheckAllowance(flow, packet.bytes, now);
-      if (blocked != Blocked::kNo) break;
+      const bool single = !packet.retransmission && packet.message->single;
+      if (const Blocked by = CheckAllowance(flow, packet.bytes, single, now); by != Blocked::kNo) {
+        if (blocked == Blocked::kNo) blocked = by;
+        if (single || singles_.empty()) break;
+        continue;
+      }
     }
     if (in_burst >= burst_limit) {
       entropy = Paths(port).Next();
@@ -391,6 +336,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       ++context_->counters.retransmits;
       context_->counters.retransmitted_bytes += packet.bytes;
     } else {
+      singles_in_turn_ = message->single && !sending_.empty() ? singles_in_turn_ + 1 : 0;
       message->next_offset += packet.bytes;
       unsent_bytes_ -= packet.bytes;
       if (message->unsent_bytes() == 0) {
@@ -489,14 +435,14 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
   floor_told_ = outstanding_.begin();
   wire::DataHeader header;
   header.flags = (packet.ack_now ? wire::kAckNow : 0) | (packet.retransmission ? wire::kRetransmission : 0) |
-                 (backlog() == 0 ? wire::kLastOfBacklog : 0);
+                 (backlog() == 0 || (message != nullptr && message->single) ? wire::kLastOfBacklog : 0);
   header.connection = peer_->peer_connection;
   header.psn = static_cast<uint32_t>(psn);
   header.timestamp = static_cast<uint32_t>(now.nanos());
   header.floor_distance = static_cast<uint16_t>(psn - outstanding_.begin());
   header.cap = wire::EncodeRate(flow.controller->cap());
   header.entropy = packet.entropy;
-  header.backlog = BacklogUnits(backlog());
+  header.backlog = wire::EncodeBacklog(backlog());
   header.tx_total = static_cast<uint32_t>(flow.tx_total);
   header.lost_total = static_cast<uint32_t>(flow.lost_total);
   if (message != nullptr) {
@@ -545,24 +491,9 @@ size_t Sender::EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Ti
   return writer.size();
 }
 
-bool Sender::PollDemand(wire::DemandFrame* frame) {
-  if (demand_pending_ == 0) return false;
-  const uint32_t port = static_cast<uint32_t>(std::countr_zero(demand_pending_));
-  demand_pending_ &= static_cast<uint8_t>(demand_pending_ - 1);
-  if (port >= flows_.size()) return false;
-  Flow& flow = flows_[port];
-  frame->port = static_cast<uint8_t>(port);
-  frame->cap = flow.controller == nullptr ? 0 : wire::EncodeRate(flow.controller->cap());
-  frame->tx_total = static_cast<uint32_t>(flow.tx_total);
-  frame->lost_total = static_cast<uint32_t>(flow.lost_total);
-  frame->backlog = BacklogUnits(backlog());
-  flow.told_end = flow.tx_total + backlog();
-  return true;
-}
-
 bool Sender::NeedsPort() const {
-  return !new_.empty() || !sending_.empty() || !retransmit_.empty() || !announce_.empty() || probe_due_ != 0 ||
-         !stuck_at_.is_never() || outstanding_.begin() - floor_told_ > kFloorLag;
+  return !new_.empty() || !singles_.empty() || !sending_.empty() || !retransmit_.empty() || !announce_.empty() ||
+         probe_due_ != 0 || !stuck_at_.is_never() || outstanding_.begin() - floor_told_ > kFloorLag;
 }
 
 // Messages that wait to be cleared, or bytes that wait for credit, while nothing is on its way that could bring news:

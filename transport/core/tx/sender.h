@@ -1,7 +1,8 @@
 // The sending half of a connection: messages in posting order become segments, segments become packets on paths;
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
-// Files: sender.cc (posting, clearing, filling bursts), sender_recovery.cc (acknowledgements, verdicts, time-outs).
+// Files: sender.cc (posting, filling bursts), sender_credit.cc (grants, clearance), sender_recovery.cc
+// (acknowledgements, verdicts, time-outs).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
@@ -121,7 +122,9 @@ class Sender {
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
-  Blocked CheckAllowance(const Flow& flow, uint32_t bytes, Time now) const;
+  Blocked CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const;
+  void Sendable(TxMessage* message);
+  TxMessage* NextMessage() const;
   void TellBacklog(Flow& flow, Time now);
   uint64_t backlog() const { return unsent_bytes_ + retransmit_bytes_; }
   uint64_t PeekRetransmit();
@@ -178,7 +181,8 @@ class Sender {
 
   IntrusiveList<TxMessage, &TxMessage::link> new_;      // posted, no number yet
   IntrusiveList<TxMessage, &TxMessage::link> waiting_;  // announced, not cleared
-  IntrusiveList<TxMessage, &TxMessage::link> sending_;
+  IntrusiveList<TxMessage, &TxMessage::link> singles_;  // to be sent: messages of one segment
+  IntrusiveList<TxMessage, &TxMessage::link> sending_;  // and the others
   IntrusiveList<TxMessage, &TxMessage::link> in_flight_;
   IntrusiveList<TxMessage, &TxMessage::link> flushes_;  // in posting order
   IntrusiveList<TxMessage, &TxMessage::announce_link> announce_;
@@ -196,7 +200,8 @@ class Sender {
   std::vector<uint32_t> delivered_failures_;
   PsnList retransmit_;
   uint64_t retransmit_bytes_ = 0;
-  uint64_t unsent_bytes_ = 0;  // of messages in sending_
+  uint64_t unsent_bytes_ = 0;     // of messages in singles_ and sending_
+  uint32_t singles_in_turn_ = 0;  // that went before a longer message which waits
 
   std::vector<Flow> flows_;                            // by the peer's port
   std::vector<std::unique_ptr<PathPolicy>> policies_;  // by local port

@@ -53,6 +53,25 @@ TEST_F(TitaSenderTest, UnscheduledBytesAreBoundedPerRoundTrip) {
   EXPECT_EQ(credit(), sent + 1000);
 }
 
+TEST_F(TitaSenderTest, SinglesGoBesideABacklogThatWaitsSoManyBytesARoundTrip) {
+  const auto single_end = [this] { return sender_->allowance().single_end; };
+  sender_->OnBacklog(now_, 1 << 20, 0);
+  EXPECT_EQ(credit(), 0u);
+  uint64_t sent = 0;
+  for (int i = 0; i < 100 && single_end() > sent; ++i) {
+    sent += 1000;
+    sender_->OnSent(now_, sent, sent);
+  }
+  EXPECT_LE(sent, 6000u);  // a 32nd of 172 KB
+  EXPECT_GE(sent, 5000u);
+  Grant(sent + kSegment, 50);  // credit counts from what was sent; it gives the singles nothing of their own
+  EXPECT_EQ(credit(), sent + kSegment);
+  EXPECT_LE(single_end(), sent);
+  now_ = now_ + Duration::Micros(14);
+  sender_->OnAck({.now = now_, .acked_bytes = 1000, .acked_packets = 1, .in_flight_bytes = sent - 1000});
+  EXPECT_GE(single_end(), sent + 5000);
+}
+
 TEST_F(TitaSenderTest, AnEmptyNetworkRenewsThem) {
   uint64_t sent = 0;
   for (int i = 0; i < 100; ++i) {  // ping-pong within one nominal round trip

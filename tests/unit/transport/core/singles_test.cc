@@ -1,0 +1,85 @@
+// Messages of one segment: they do not wait behind longer ones, nor for credit where the controller says so.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+
+namespace paceline::support {
+namespace {
+
+class SinglesTest : public CoreSetupTest {};
+INSTANTIATE_TEST_SUITE_P(Setups, SinglesTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
+
+TEST_P(SinglesTest, ASmallMessageDoesNotWaitForALargeOneToBeSent) {
+  GuardedBuffer& large = NewBuffer(4'000'000);
+  GuardedBuffer& small = NewBuffer(100);
+  const uint64_t large_in = Receive(1, large, 1);
+  Receive(1, small, 2);
+  Send(0, NewFilled(4'000'000, 1), 1);
+  world().RunFor(Duration::Micros(50));
+  const Time start = now();
+  AwaitOk(0, Send(0, NewFilled(100, 2), 2));
+  EXPECT_LT(now() - start, Duration::Micros(100)) << "the large one takes 320";
+  EXPECT_EQ(Done(1, large_in), nullptr);
+  AwaitAll();
+  EXPECT_TRUE(large.Holds(1));
+  EXPECT_TRUE(small.Holds(2));
+}
+
+TEST_P(SinglesTest, AStreamOfSmallMessagesLeavesALargeOneAShare) {
+  GuardedBuffer& large = NewBuffer(400'000);
+  const uint64_t large_in = Receive(1, large, 1);
+  Send(0, NewFilled(400'000, 1), 1);
+  size_t small = 0;
+  GuardedBuffer& out = NewFilled(4000, 2);
+  GuardedBuffer& in = NewBuffer(4000);
+  for (; small < 3000 && Done(1, large_in) == nullptr; ++small) {
+    Receive(1, in, 2);
+    Send(0, out, 2);
+    if (small % 16 == 15) world().RunFor(Duration::Micros(3));  // faster than the link
+  }
+  EXPECT_LT(small, 3000u) << "98 segments, one after each eight small messages";
+  AwaitAll();
+  EXPECT_TRUE(large.Holds(1));
+}
+
+// Gives no credit, but lets messages of one segment go up to 10,000 bytes.
+class NothingButSingles final : public SenderController {
+ public:
+  void OnAck(const AckSample&) override {}
+  void OnLoss(const LossSample&) override {}
+  Allowance allowance() const override { return {.credit_end = 0, .single_end = 10'000}; }
+};
+
+class NothingButSinglesControl final : public CongestionControl {
+ public:
+  std::unique_ptr<SenderController> NewSender(const FlowInfo&, const PortInfo&, Time) override {
+    return std::make_unique<NothingButSingles>();
+  }
+  std::unique_ptr<ReceiverController> NewReceiver(const PortInfo&) override { return nullptr; }
+};
+
+TEST(SinglesWithoutCreditTest, GoAsFarAsTheControllerAllows) {
+  WorldOptions options;
+  options.new_congestion_control = [](uint32_t) { return std::make_unique<NothingButSinglesControl>(); };
+  ScriptedWorld world(options);
+  const ConnectionId connection = world.Establish(0, 1).first;
+  std::vector<uint8_t> bytes(10'000);
+  const auto send = [&](size_t size) {
+    SendRequest request;
+    request.buffer = {bytes.data(), size, kUnregistered};
+    EXPECT_EQ(world.endpoint(0).PostSend(connection, request, world.now()), PostResult::kOk);
+  };
+  const auto sent = [&] { return world.endpoint(0).counters().tx_data_bytes; };
+  send(10'000);  // three segments
+  world.RunFor(Duration::Millis(1));
+  EXPECT_EQ(sent(), 0u);
+  for (int i = 0; i < 20; ++i) send(1000);
+  world.RunFor(Duration::Millis(1));
+  EXPECT_EQ(sent(), 10'000u);
+}
+
+}  // namespace
+}  // namespace paceline::support
