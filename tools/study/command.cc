@@ -59,17 +59,6 @@ absl::StatusOr<Study> Load(const Options& options) {
     overrides.insert(overrides.begin(), {"workload.kind=\"connection_matrix\"", "workload.file='" + path + "'"});
     if (options.study.empty()) return ParseStudy("", "", "", overrides);
   }
-  for (const BuiltinStudy& builtin : BuiltinStudies()) {
-    if (options.study == builtin.name) return ParseStudy(builtin.toml, options.study, "", overrides);
-  }
-  if (!std::filesystem::exists(options.study) && options.study.find('/') == std::string::npos &&
-      options.study.find(".toml") == std::string::npos) {
-    std::string names;
-    for (const BuiltinStudy& builtin : BuiltinStudies())
-      names += (names.empty() ? "" : ", ") + std::string(builtin.name);
-    return absl::NotFoundError("there is no file and no built-in study \"" + options.study + "\"; built in are " +
-                               names);
-  }
   return LoadStudy(options.study, overrides);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tools/study/builtin.h"
 #include "tools/study/table_reader.h"
 
 namespace paceline::tools {
@@ -80,59 +81,152 @@ absl::Status ApplyOverride(const std::string& override_text, toml::table& table)
   return absl::InvalidArgumentError(absl::StrCat("--set ", override_text, ": must name a key"));
 }
 
+// How deep studies may include each other.
+constexpr int kMostIncludes = 4;
+
+std::string TakeText(toml::table& table, const char* key) {
+  const std::string value = table[key].value_or(std::string());
+  table.erase(key);
+  return value;
+}
+
+// A study before its scenarios are made.
+struct Draft {
+  struct Section {
+    std::string title;
+    std::string shows;
+    std::string where;      // for messages
+    std::string directory;  // where relative files start from
+    toml::table tables;
+  };
+  std::string title;
+  std::string lead;
+  std::vector<Section> sections;
+  bool has_sections = false;
+};
+
+struct StudyText {
+  std::string text;
+  std::string directory;
+};
+
+// `study`: the name of a built-in one, or a file, relative to `directory`.
+absl::StatusOr<StudyText> FindStudy(const std::string& study, const std::string& directory) {
+  std::string names;
+  for (const BuiltinStudy& builtin : BuiltinStudies()) {
+    if (study == builtin.name) return StudyText{std::string(builtin.toml), ""};
+    names += (names.empty() ? "" : ", ") + std::string(builtin.name);
+  }
+  const std::filesystem::path path = std::filesystem::path(directory) / study;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && study.find('/') == std::string::npos &&
+      study.find(".toml") == std::string::npos) {
+    return absl::NotFoundError("there is no file and no built-in study \"" + study + "\"; built in are " + names);
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || file.bad()) return absl::NotFoundError(absl::StrCat("cannot read \"", path.string(), "\""));
+  return StudyText{text.str(), path.parent_path().string()};
+}
+
+absl::StatusOr<Draft> DraftOf(std::string_view text, const std::string& name, const std::string& directory, int depth);
+
+// Appends the sections of the studies that `include` names.
+absl::Status Include(const toml::node& include, const std::string& directory, int depth, Draft* draft) {
+  const absl::Status wrong = absl::InvalidArgumentError("include must be a list of names of studies and files");
+  if (!include.is_array()) return wrong;
+  if (depth == kMostIncludes) {
+    return absl::InvalidArgumentError(absl::StrCat("studies include each other more than ", kMostIncludes, " deep"));
+  }
+  for (const toml::node& element : *include.as_array()) {
+    const std::optional<std::string> name = element.value<std::string>();
+    if (!name.has_value()) return wrong;
+    const absl::StatusOr<StudyText> found = FindStudy(*name, directory);
+    if (!found.ok()) return found.status();
+    absl::StatusOr<Draft> part = DraftOf(found->text, *name, found->directory, depth + 1);
+    if (!part.ok()) return part.status();
+    for (Draft::Section& section : part->sections) {
+      if (!part->has_sections) {
+        section.title = part->title;
+        section.shows = part->lead;
+      } else if (!part->title.empty()) {
+        section.title = part->title + ": " + section.title;
+      }
+      draft->sections.push_back(std::move(section));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Draft> DraftOf(std::string_view text, const std::string& name, const std::string& directory, int depth) {
+  absl::StatusOr<toml::table> parsed = ParseToml(text, name);
+  if (!parsed.ok()) return parsed.status();
+  Draft draft;
+  draft.title = TakeText(*parsed, "title");
+  draft.lead = TakeText(*parsed, "lead");
+  if (const toml::node* include = parsed->get("include")) {
+    if (absl::Status status = Include(*include, directory, depth, &draft); !status.ok()) return status;
+    parsed->erase("include");
+    draft.has_sections = true;
+  }
+  const size_t included = draft.sections.size();
+  if (const toml::node* node = parsed->get("section")) {
+    const absl::Status wrong = absl::InvalidArgumentError("section must be a list of tables: [[section]]");
+    if (!node->is_array()) return wrong;
+    for (const toml::node& element : *node->as_array()) {
+      if (!element.is_table()) return wrong;
+      toml::table own = *element.as_table();
+      Draft::Section section{.where = name, .directory = directory};
+      section.title = TakeText(own, "title");
+      section.shows = TakeText(own, "shows");
+      if (!section.title.empty()) absl::StrAppend(&section.where, ", section \"", section.title, "\"");
+      section.tables = std::move(own);
+      draft.sections.push_back(std::move(section));
+    }
+    parsed->erase("section");
+    draft.has_sections = true;
+  }
+  if (draft.sections.empty()) draft.sections.push_back({.where = name, .directory = directory});
+  // A file's tables count for its own sections where these say nothing, and go before what it includes.
+  for (size_t i = 0; i < draft.sections.size(); ++i) {
+    toml::table& tables = draft.sections[i].tables;
+    if (i < included) {
+      Merge(*parsed, tables);
+    } else {
+      toml::table merged = *parsed;
+      Merge(tables, merged);
+      tables = std::move(merged);
+    }
+  }
+  return draft;
+}
+
 }  // namespace
 
 absl::StatusOr<Study> ParseStudy(std::string_view text, const std::string& name, const std::string& directory,
                                  const std::vector<std::string>& overrides) {
-  absl::StatusOr<toml::table> parsed = ParseToml(text, name);
-  if (!parsed.ok()) return parsed.status();
-  Study study;
-  const auto take_text = [](toml::table& table, const char* key) {
-    const std::string value = table[key].value_or(std::string());
-    table.erase(key);
-    return value;
-  };
-  study.title = take_text(*parsed, "title");
-  study.lead = take_text(*parsed, "lead");
-  std::vector<toml::table> sections;
-  if (const toml::node* node = parsed->get("section")) {
-    if (!node->is_array()) return absl::InvalidArgumentError("section must be a list of tables: [[section]]");
-    for (const toml::node& element : *node->as_array()) {
-      if (!element.is_table()) return absl::InvalidArgumentError("section must be a list of tables: [[section]]");
-      sections.push_back(*element.as_table());
-    }
-    parsed->erase("section");
-    study.has_sections = true;
-  }
-  if (sections.empty()) sections.emplace_back();
-  for (toml::table& own : sections) {
-    StudySection section;
-    section.title = take_text(own, "title");
-    section.shows = take_text(own, "shows");
-    toml::table merged = *parsed;
-    Merge(own, merged);
+  absl::StatusOr<Draft> draft = DraftOf(text, name, directory, 0);
+  if (!draft.ok()) return draft.status();
+  Study study{.title = draft->title, .lead = draft->lead, .has_sections = draft->has_sections};
+  for (Draft::Section& part : draft->sections) {
     for (const std::string& override_text : overrides) {
-      if (absl::Status status = ApplyOverride(override_text, merged); !status.ok()) return status;
+      if (absl::Status status = ApplyOverride(override_text, part.tables); !status.ok()) return status;
     }
-    absl::StatusOr<Scenario> scenario = LoadScenario(merged, directory);
+    absl::StatusOr<Scenario> scenario = LoadScenario(part.tables, part.directory);
     if (!scenario.ok()) {
-      std::string where = name;
-      if (!section.title.empty()) absl::StrAppend(&where, ", section \"", section.title, "\"");
-      if (!where.empty()) where += ": ";
+      const std::string where = part.where.empty() ? "" : part.where + ": ";
       return absl::Status(scenario.status().code(), where + std::string(scenario.status().message()));
     }
-    section.scenario = *std::move(scenario);
-    study.sections.push_back(std::move(section));
+    study.sections.push_back({part.title, part.shows, *std::move(scenario)});
   }
   return study;
 }
 
-absl::StatusOr<Study> LoadStudy(const std::string& path, const std::vector<std::string>& overrides) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) return absl::NotFoundError(absl::StrCat("cannot read \"", path, "\""));
-  return ParseStudy(text.str(), path, std::filesystem::path(path).parent_path().string(), overrides);
+absl::StatusOr<Study> LoadStudy(const std::string& study, const std::vector<std::string>& overrides) {
+  const absl::StatusOr<StudyText> found = FindStudy(study, "");
+  if (!found.ok()) return found.status();
+  return ParseStudy(found->text, study, found->directory, overrides);
 }
 
 }  // namespace paceline::tools

@@ -4,6 +4,8 @@
 //   [fabric] [workload] ...                        as scenario.h has them
 //   [[section]]                                    one per scenario: title, shows (a sentence), and any of the same
 //                                                  tables, whose keys go before those outside
+//   include = ["incast", "mine.toml"]              their sections come first; a study without sections is one. Tables
+//                                                  of this file go before theirs
 //
 // Overrides ("fabric.hosts=64") go before everything, in every section. Without a section the file is one scenario.
 //
@@ -36,6 +38,7 @@ struct Study {
 // `name` for messages ("incast.toml"; may be empty), `directory` where relative files start from.
 absl::StatusOr<Study> ParseStudy(std::string_view text, const std::string& name, const std::string& directory,
                                  const std::vector<std::string>& overrides);
-absl::StatusOr<Study> LoadStudy(const std::string& path, const std::vector<std::string>& overrides);
+// `study`: the name of a built-in study, or a file.
+absl::StatusOr<Study> LoadStudy(const std::string& study, const std::vector<std::string>& overrides);
 
 }  // namespace paceline::tools

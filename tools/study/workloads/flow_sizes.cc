@@ -16,13 +16,14 @@ namespace paceline::tools {
 absl::StatusOr<FlowSizes> FlowSizes::Load(const std::string& name, const std::string& directory) {
   if (name == "web_search") return Parse(kWebSearchSizes, name);
   if (name == "data_mining") return Parse(kDataMiningSizes, name);
+  if (uint64_t bytes; absl::SimpleAtoi(name, &bytes)) return Parse(name + " 1", name);
   const std::filesystem::path path = std::filesystem::path(directory) / name;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file || file.bad()) {
-    return absl::NotFoundError(
-        absl::StrCat("\"", name, "\" is neither web_search nor data_mining nor a file that can be read"));
+    return absl::NotFoundError(absl::StrCat(
+        "\"", name, "\" is neither web_search nor data_mining, a number of bytes or a file that can be read"));
   }
   return Parse(text.str(), path.string());
 }

@@ -17,7 +17,7 @@ namespace paceline::tools {
 
 class FlowSizes {
  public:
-  // "web_search", "data_mining", or a file, where relative ones start from `directory`.
+  // "web_search", "data_mining", "1024" (all alike), or a file, where relative ones start from `directory`.
   static absl::StatusOr<FlowSizes> Load(const std::string& name, const std::string& directory);
   // An error begins with "NAME:LINE: ".
   static absl::StatusOr<FlowSizes> Parse(std::string_view text, const std::string& name);

@@ -137,6 +137,49 @@ TEST(ScenarioTest, SectionsShareWhatStandsOutside) {
   EXPECT_EQ(study.sections[1].scenario.fabric.topology.link_gbps, 400);
 }
 
+TEST(ScenarioTest, IncludesOtherStudies) {
+  const Study study = Load(R"(
+    title = "All"
+    include = ["incast", "oversubscribed"]
+    [fabric]
+    hosts = 64
+    [[section]]
+    title = "Mine"
+    workload = { kind = "permutation" }
+  )",
+                           {"run.seeds=2"});
+  ASSERT_EQ(study.sections.size(), 4u);
+  EXPECT_EQ(study.title, "All");
+  EXPECT_EQ(study.sections[0].title, "Incast: 32 hosts to one");
+  EXPECT_EQ(study.sections[0].scenario.resolved["workload"]["fan_in"], 32);
+  EXPECT_EQ(study.sections[1].title, "Oversubscribed 4:1: the core is the bottleneck: Permutation of 2 MB");
+  EXPECT_EQ(study.sections[3].title, "Mine");
+  EXPECT_EQ(study.sections[3].scenario.algorithms.size(), 1u);
+  for (const StudySection& section : study.sections) {
+    EXPECT_EQ(section.scenario.fabric.topology.hosts, 64u) << section.title;
+    EXPECT_THAT(section.scenario.seeds, ElementsAre(1, 2)) << section.title;
+  }
+}
+
+TEST(ScenarioTest, IncludesFilesFromWhereTheFileIs) {
+  const std::string folder = testing::TempDir();
+  std::ofstream(folder + "/inner.toml") << "[workload]\nkind = \"permutation\"\n";
+  std::ofstream(folder + "/outer.toml") << "include = [\"inner.toml\"]\n";
+  const auto study = LoadStudy(folder + "/outer.toml", {});
+  ASSERT_TRUE(study.ok()) << study.status();
+  ASSERT_EQ(study->sections.size(), 1u);
+  EXPECT_EQ(study->sections[0].scenario.resolved["workload"]["kind"], "permutation");
+  std::ofstream(folder + "/inner.toml") << "include = [\"outer.toml\"]\n";
+  EXPECT_THAT(std::string(LoadStudy(folder + "/outer.toml", {}).status().message()), HasSubstr("deep"));
+}
+
+TEST(ScenarioTest, RefusesWhatCannotBeIncluded) {
+  EXPECT_THAT(ErrorOf("include = \"incast\"\n"), HasSubstr("must be a list"));
+  EXPECT_THAT(ErrorOf("include = [3]\n"), HasSubstr("must be a list"));
+  EXPECT_THAT(ErrorOf("include = [\"nothing\"]\n"), HasSubstr("no built-in study \"nothing\""));
+  EXPECT_THAT(ErrorOf("include = [\"nothing.toml\"]\n"), HasSubstr("cannot read"));
+}
+
 TEST(ScenarioTest, RefusesUnknownKeysNamingThoseThatThereAre) {
   EXPECT_THAT(ErrorOf("[fabric]\nhost = 3\n"), HasSubstr("fabric.host is not known"));
   EXPECT_THAT(ErrorOf("[fabric]\nhost = 3\n"), HasSubstr("hosts"));

@@ -25,6 +25,15 @@ TEST(FlowSizesTest, StraightLinesBetweenPoints) {
   EXPECT_DOUBLE_EQ(sizes->mean(), 0.5 * 100 + 0.25 * 150 + 0.25 * 600);
 }
 
+TEST(FlowSizesTest, ANumberIsTheSizeOfAll) {
+  const auto sizes = FlowSizes::Load("1024", "");
+  ASSERT_TRUE(sizes.ok()) << sizes.status();
+  EXPECT_EQ(sizes->At(0), 1024u);
+  EXPECT_EQ(sizes->At(1), 1024u);
+  EXPECT_EQ(sizes->mean(), 1024);
+  EXPECT_FALSE(FlowSizes::Load("0", "").ok());
+}
+
 TEST(FlowSizesTest, RefusesWhatIsNoDistributionWithItsLine) {
   const auto message = [](const char* text) { return std::string(FlowSizes::Parse(text, "sizes").status().message()); };
   EXPECT_THAT(message(""), HasSubstr("last share must be 1"));
