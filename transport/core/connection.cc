@@ -261,7 +261,8 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
     wire::WriteValue(writer, wire::FrameType::kPing, static_cast<uint32_t>(now.nanos()));
   }
   if (open()) {
-    if (acks_.pending()) {
+    // A close says once more what has arrived: an earlier acknowledgement may be lost, or come behind it.
+    if (acks_.pending() || (send_close_ && acks_.any_arrived())) {
       if (const wire::TelemetryFrame* telemetry = acks_.TakeTelemetry()) wire::WriteTelemetry(writer, *telemetry);
       wire::AckFrame ack;
       acks_.Build(&ack, now);

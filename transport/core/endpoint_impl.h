@@ -95,6 +95,7 @@ class Endpoint::Impl {
   // ---- arrivals
   void TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
   void FinishSegments(Time now);
+  void HandleRiders(Time now);
 
   void HandlePacket(uint32_t port, const RxSegment& segment, Time now);
 

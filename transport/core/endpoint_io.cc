@@ -21,13 +21,17 @@ void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segm
   }
 }
 
-void Endpoint::Impl::FinishSegments(Time now) {
+void Endpoint::Impl::HandleRiders(Time now) {
   for (const Riders& riders : riders_) {
     Connection* connection = Find(riders.connection);
     if (connection == nullptr) continue;
     if (!connection->HandleControl(riders.frames, riders.port, riders.arrived, now)) ++context_.counters.rx_malformed;
   }
   riders_.clear();
+}
+
+void Endpoint::Impl::FinishSegments(Time now) {
+  HandleRiders(now);
   while (Connection* connection = touched_.PopFront()) {
     if (connection->open()) connection->receiver().FinishBurst(now);
     After(connection, now);
@@ -85,6 +89,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
         ++counters.rx_unknown_connection;
         return;
       }
+      HandleRiders(now);  // they came first, and this may close what they speak of
       if (!connection->HandleControl(body, port, arrived, now)) ++counters.rx_malformed;
       Touch(connection);
       return;

@@ -38,6 +38,7 @@ class AckState {
 
   bool due(Time now) const { return ack_at_ <= now; }
   bool pending() const { return !ack_at_.is_never(); }
+  bool any_arrived() const { return newest_psn_ > 0; }
   // It is to wait for a packet to ride on; false: it has waited before.
   bool Defer() { return !std::exchange(deferred_, true); }
   Time deadline() const { return ack_at_; }

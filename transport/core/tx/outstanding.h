@@ -24,7 +24,7 @@ struct Outstanding {
   TxMessage* message = nullptr;   // null: probes, and once resolved
   Time sent_at;                   // kGhost: when the other copy was sent
   uint64_t offset = 0;            // of the segment in its message
-  uint64_t next = 0;              // in a PsnList
+  uint64_t next = 0;              // in a PsnList; kGhost: the packet that went instead
   uint64_t previous_on_path = 0;  // packet sent before on the same path; 0: none
   uint32_t bytes = 0;             // payload
   uint16_t entropy = 0;

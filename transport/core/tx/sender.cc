@@ -350,6 +350,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     const Allowance allowance = flow.controller->allowance();
     packet.ack_now = packet.retransmission || flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
     ++filled;
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;

@@ -158,6 +158,7 @@ class Sender {
   void OnPacketLost(uint64_t psn, LossCause cause, Time now);
   void ReportLosses(Time now);
   void DetectPathGaps(uint64_t psn, Time now);
+  void Unneeded(Outstanding& entry);
   void DetectReordered(Time now);
   void SegmentAcked(TxMessage* message, Outstanding::Kind kind);
   void MaybeFinish(TxMessage* message);

@@ -241,18 +241,18 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
       if (message != nullptr) SegmentAcked(message, entry.kind);
       return;
     }
-    case Outstanding::State::kQueued: {
-      // Not lost after all, and not sent again yet.
-      entry.state = Outstanding::State::kQueuedDead;
-      TxMessage* message = entry.message;
-      entry.message = nullptr;
-      if (!message->held) retransmit_bytes_ -= entry.bytes;
-      SegmentAcked(message, entry.kind);
+    case Outstanding::State::kQueued:
+      Unneeded(entry);
+      break;
+    case Outstanding::State::kGhost: {
+      // The copy is not needed either, wherever it is.
+      uint64_t copy = entry.next;
+      while (outstanding_[copy].state == Outstanding::State::kGhost) copy = outstanding_[copy].next;
+      // What a card may still be reading stays the message's.
+      if (!outstanding_[copy].written) Unneeded(outstanding_[copy]);
+      outstanding_[psn].state = Outstanding::State::kResolved;
       break;
     }
-    case Outstanding::State::kGhost:
-      entry.state = Outstanding::State::kResolved;
-      break;
     case Outstanding::State::kResolved:
     case Outstanding::State::kQueuedDead:
       return;
@@ -263,6 +263,18 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
   flow.lost_total -= entry.bytes;
   if (entry.cause == LossCause::kPathGap) trust_path_order_from_ = now + rtt_.smoothed() * 16;
   reorder_steps_ = std::min(reorder_steps_ + 1, kMaxReorderSteps);
+}
+
+// Another copy of it has arrived.
+void Sender::Unneeded(Outstanding& entry) {
+  TxMessage* message = entry.message;
+  if (message == nullptr) return;
+  entry.message = nullptr;
+  if (entry.state == Outstanding::State::kQueued) {
+    entry.state = Outstanding::State::kQueuedDead;
+    if (!message->held) retransmit_bytes_ -= entry.bytes;
+  }
+  SegmentAcked(message, entry.kind);
 }
 
 void Sender::DetectPathGaps(uint64_t psn, Time now) {

@@ -134,6 +134,22 @@ TEST_P(LifecycleTest, CloseCarriesOutWhatWasPosted) {
   EXPECT_EQ(endpoint(0).counters().connections_closed, 1u);
 }
 
+TEST_P(LifecycleTest, CloseSaysWhatHasArrived) {
+  bool lose = false;
+  const uint32_t ports = GetParam().ports;
+  network().SetHook(
+      [&](NetworkPacket& packet, Fate& fate) { fate.drop = lose && packet.control && packet.from >= ports; });
+  const uint64_t receive = Receive(1, NewBuffer(100), 1);
+  const uint64_t send = Send(0, NewFilled(100, 5), 1);
+  world().RunUntil([&] { return Done(1, receive) != nullptr; });
+  lose = true;
+  world().RunFor(Duration::Micros(50));
+  EXPECT_EQ(Done(0, send), nullptr) << "the acknowledgement is lost";
+  lose = false;
+  endpoint(1).Close(connection(1), now());
+  AwaitOk(0, send);
+}
+
 TEST_P(LifecycleTest, CloseFromBothSides) {
   const uint64_t r0 = Receive(0, NewBuffer(200'000), 1);
   const uint64_t r1 = Receive(1, NewBuffer(200'000), 1);

@@ -223,6 +223,36 @@ TEST_P(RecoveryTest, ASilentNetworkForAWhile) {
   EXPECT_EQ(Done(0, send)->status, OperationStatus::kOk);
 }
 
+// Taken for lost and sent again, but it comes all the same: its acknowledgement is enough.
+TEST_P(RecoveryTest, TheCopyThatArrivesFirstIsEnough) {
+  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "what a card has placed is told in other ways";
+  constexpr uint32_t kBytes = 100;
+  uint32_t copies = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.from >= GetParam().ports || packet.payload_bytes != kBytes) return;
+    if (copies++ > 0) {
+      fate.drop = true;
+    } else {
+      fate.extra_delay = Duration::Micros(30);  // three round trips
+      fate.overtake = true;
+    }
+  });
+  GuardedBuffer& in = NewBuffer(kBytes);
+  Receive(1, in, 1);
+  const uint64_t send = Send(0, NewFilled(kBytes, 7), 1);
+  for (int i = 0; i < 10; ++i) {
+    Receive(1, NewBuffer(4000), 2);
+    Send(0, NewFilled(4000, 2), 2);
+    world().RunFor(Duration::Micros(3));
+  }
+  EXPECT_EQ(Await(0, send, Duration::Millis(10)).status, OperationStatus::kOk);
+  EXPECT_GT(copies, 1u);
+  EXPECT_GT(endpoint(0).counters().spurious_retransmits, 0u);
+  EXPECT_TRUE(in.Holds(7));
+  network().SetHook(nullptr);
+  AwaitAll();
+}
+
 // A copy that was held up for long must not do any harm when it comes at last.
 TEST_P(RecoveryTest, VeryLateCopies) {
   if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a queue pair keeps its order";
