@@ -12,23 +12,23 @@ fi
 trap 'ip netns del $a; ip netns del $b; rm -rf "$work"' EXIT
 ip netns add $b
 ip link add v0 netns $a type veth peer name v0 netns $b || { echo "skipped: no veth"; exit 77; }
-ip -n $a addr add 198.51.100.1/24 dev v0
-ip -n $b addr add 198.51.100.2/24 dev v0
-for space in $a $b; do ip -n $space link set v0 up; done
-sleep 0.2
-
-# As `ip netns exec`, which fails where / is not a mount of its own (chroot).
+# As `ip netns exec` and `ip -n`, which fail where / is not a mount of its own (chroot).
 inside() {
   local space=$1
   shift
   timeout 60 nsenter --net=/run/netns/$space "$@"
 }
 
+inside $a ip addr add 198.51.100.1/24 dev v0
+inside $b ip addr add 198.51.100.2/24 dev v0
+for space in $a $b; do inside $space ip link set v0 up; done
+sleep 0.2
+
 between() {
   inside $a "$paceline" perf server --device v0 >"$work/server" 2>&1 &
   local server=$! status=0
   inside $b "$paceline" perf client 198.51.100.1 --device 198.51.100.2 --json "$work/r.json" "$@" \
-    >"$work/client" 2>&1 || status=$?
+    >"$work/client" 2>&1 || { status=$?; kill $server; }
   wait $server || status=$?
   [ $status -eq 0 ] || { fail "between namespaces, $*"; cat "$work/server" "$work/client" >&2; }
   field "$work/r.json" "d['verified']"
