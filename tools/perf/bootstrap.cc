@@ -151,15 +151,6 @@ absl::StatusOr<std::unique_ptr<Rendezvous>> Spoke(absl::StatusOr<int> socket_fd,
   return std::make_unique<Rendezvous>(rank, world, std::vector<int>{*socket_fd});
 }
 
-std::optional<uint32_t> EnvironmentNumber(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return std::nullopt;
-  char* end = nullptr;
-  const unsigned long value = std::strtoul(text, &end, 10);
-  if (end == text || value > 1'000'000) return std::nullopt;
-  return static_cast<uint32_t>(value);
-}
-
 // A name that all ranks of one job on this machine share and no other job has.
 std::string JobName() {
   std::string name = absl::StrCat("paceline-perf-", getuid());
@@ -240,24 +231,6 @@ absl::StatusOr<Team> JoinTeam(const std::string& host, uint16_t port, double sec
   Team team;
   team.rendezvous = *std::move(rendezvous);
   return team;
-}
-
-std::optional<LauncherRank> FindLauncherRank() {
-  struct Names {
-    const char *launcher, *rank, *world, *local;
-  };
-  for (const Names& names :
-       {Names{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-        Names{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
-        Names{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-        Names{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}}) {
-    const auto rank = EnvironmentNumber(names.rank);
-    const auto world = EnvironmentNumber(names.world);
-    if (!rank || !world || *world < 2 || *rank >= *world) continue;
-    const auto local = EnvironmentNumber(names.local);
-    return LauncherRank{names.launcher, *rank, *world, local && *local > 0 ? *local : 1};
-  }
-  return std::nullopt;
 }
 
 absl::StatusOr<Team> LauncherTeam(const LauncherRank& launched) {

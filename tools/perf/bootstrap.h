@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/launcher/launcher_rank.h"
 #include "tools/perf/rendezvous.h"
 
 namespace paceline::tools {
@@ -49,16 +49,6 @@ absl::StatusOr<Team> ServeTeam(const std::string& address, uint16_t port);
 
 // Rank 1 of two: joins a server, trying again for `seconds`.
 absl::StatusOr<Team> JoinTeam(const std::string& host, uint16_t port, double seconds);
-
-// What a launcher says about this process.
-struct LauncherRank {
-  std::string launcher;  // "mpirun", "srun", "torchrun"
-  uint32_t rank = 0;
-  uint32_t world = 1;
-  uint32_t local_ranks = 1;
-};
-// Nothing when this process was not started by a launcher with more than one rank.
-std::optional<LauncherRank> FindLauncherRank();
 
 // Meets the other ranks: at MASTER_ADDR and MASTER_PORT where they are set, else, when all ranks are on this machine,
 // by a local socket named after the job.
