@@ -77,12 +77,13 @@ else()
   set(PACELINE_WHY_CUDA "no CUDA headers; set CUDA_HOME")
 endif()
 
-# MPI: only its launcher, to start ranks in tests.
-find_program(PACELINE_MPIRUN mpirun)
-if(PACELINE_MPIRUN)
+# MPI: for studies whose runs are spread over machines; nothing but a module of its own is linked with it.
+find_package(MPI QUIET COMPONENTS C)
+if(MPI_C_FOUND)
   set(PACELINE_FOUND_MPI ON)
-  set(PACELINE_WHY_MPI "${PACELINE_MPIRUN}")
+  set(PACELINE_WHY_MPI "MPI ${MPI_C_VERSION} found")
 else()
   set(PACELINE_FOUND_MPI OFF)
-  set(PACELINE_WHY_MPI "openmpi-bin not installed")
+  set(PACELINE_WHY_MPI "libopenmpi-dev not installed")
 endif()
+find_program(PACELINE_MPIRUN mpirun)

@@ -1,6 +1,6 @@
-# What `cmake --install` puts where: the command, the two libraries with their headers, a CMake package (paceline::c,
-# paceline::paceline) and pkg-config files. All of it may be moved afterwards. docs/decisions/0001-two-libraries.md says
-# why there are two.
+# What `cmake --install` puts where: the command and its module, the two libraries with their headers, a CMake package
+# (paceline::c, paceline::paceline) and pkg-config files. All of it may be moved afterwards.
+# docs/decisions/0001-two-libraries.md says why there are two.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -18,6 +18,9 @@ set_target_properties(paceline_c PROPERTIES EXPORT_NAME c)
 
 install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS paceline_c paceline_cpp EXPORT paceline_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET paceline_study_mpi)
+  install(TARGETS paceline_study_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
+endif()
 install(DIRECTORY api/cpp/paceline api/c/paceline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

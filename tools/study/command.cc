@@ -3,20 +3,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "tools/launcher/launcher_rank.h"
 #include "tools/study/builtin.h"
 #include "tools/study/execute.h"
+#include "tools/study/ranks/agree.h"
+#include "tools/study/ranks/open_exchange.h"
 #include "tools/study/results.h"
 #include "tools/study/study_file.h"
 #include "tools/study/traffic.h"
+#include "transport/engine/progress.h"
 
 namespace paceline::tools {
 namespace {
@@ -52,6 +58,10 @@ int ListStudies() {
 }
 
 absl::StatusOr<Study> Load(const Options& options) {
+  if (options.study.empty() && options.matrix.empty()) {
+    return absl::InvalidArgumentError(
+        "name a scenario file or a built-in study (paceline study --list), or give --cm FILE");
+  }
   std::vector<std::string> overrides = options.overrides;
   if (!options.matrix.empty()) {
     // Before the user's own, which may still change anything else.
@@ -138,26 +148,61 @@ int ShowTraffic(const Options& options) {
   return Complain(kFailed, "cannot write \"" + options.json + "\"");
 }
 
-int RunStudyCommand(const Options& options) {
-  if (options.list) return ListStudies();
-  if (!options.traffic.empty()) return ShowTraffic(options);
-  if (options.study.empty() && options.matrix.empty()) {
-    return Complain(kWrongUse, "name a scenario file or a built-in study (paceline study --list), or give --cm FILE");
-  }
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  if (!path.empty()) std::filesystem::create_directories(path, error);
+  return error ? absl::InternalError("cannot create \"" + path + "\": " + error.message()) : absl::OkStatus();
+}
+
+// The cores are shared by the ranks of this machine, where their launcher has not bound each to some.
+unsigned DefaultJobs(unsigned local_ranks) {
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return local_ranks <= 1 ? cores : std::clamp(cores / local_ranks, 1u, AllowedCores());
+}
+
+// This process's part of a study, or all of it where there is no exchange. Rank 0 alone speaks and writes.
+int RunStudy(const Options& options, RunExchange* exchange, unsigned local_ranks) {
+  const bool first = exchange == nullptr || exchange->rank() == 0;
+  const auto fail = [first](int exit_status, const absl::Status& why) {
+    return first ? Complain(exit_status, std::string(why.message())) : exit_status;
+  };
   const absl::StatusOr<Study> study = Load(options);
-  if (!study.ok()) return Complain(kWrongUse, std::string(study.status().message()));
-  if (!options.out.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.out, error);
-    if (error) return Complain(kFailed, "cannot create \"" + options.out + "\": " + error.message());
-  }
+  absl::Status status = Agree(exchange, study.status());
+  if (!status.ok()) return fail(kWrongUse, status);
+  status = Agree(exchange, first ? MakeFolder(options.out) : absl::OkStatus());
+  if (!status.ok()) return fail(kFailed, status);
   ExecuteOptions execute;
-  execute.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  execute.show_progress = isatty(STDERR_FILENO) != 0;
+  execute.jobs = options.jobs != 0 ? options.jobs : DefaultJobs(local_ranks);
+  execute.show_progress = first && ErrorsGoToTerminal();
+  execute.exchange = exchange;
   const auto runs = ExecuteStudy(*study, execute);
-  if (!runs.ok()) return Complain(kFailed, std::string(runs.status().message()));
-  if (const int status = Write(options, *study, *runs); status != kDone) return status;
+  if (!runs.ok()) return fail(kFailed, runs.status());
+  if (!first) return kDone;
+  if (const int written = Write(options, *study, *runs); written != kDone) return written;
   return std::all_of(runs->begin(), runs->end(), AllFinished) ? kDone : kFailed;
+}
+
+// As one of the processes that mpirun or srun started.
+int RunAsRank(const Options& options, const LauncherRank& launched) {
+  const auto exchange = OpenExchange(launched);
+  if (!exchange.ok()) {
+    if (launched.rank == 0) return Complain(kFailed, std::string(exchange.status().message()));
+    // The launcher ends all when one fails: time for rank 0 to say why.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    return kFailed;
+  }
+  const int status = RunStudy(options, exchange->get(), launched.local_ranks);
+  std::cout.flush();  // for the same reason
+  return AgreeOnExit(exchange->get(), status);
+}
+
+int RunStudyCommand(const Options& options) {
+  const std::optional<LauncherRank> launched = FindMpiRank();
+  if (options.list || !options.traffic.empty()) {
+    if (launched && launched->rank != 0) return kDone;
+    return options.list ? ListStudies() : ShowTraffic(options);
+  }
+  return launched ? RunAsRank(options, *launched) : RunStudy(options, nullptr, 1);
 }
 
 }  // namespace
@@ -171,7 +216,9 @@ CLI::App* AddStudyCommand(CLI::App& app, int* exit_status) {
   command->add_option("--cm", options->matrix, "htsim connection matrix as the workload");
   command->add_option("--out", options->out, "folder for report.html, flows.csv and results.json");
   command->add_option("--json", options->json, "file for the results; - for standard output");
-  command->add_option("--jobs", options->jobs, "runs at a time (default: as many as there are cores)")
+  command
+      ->add_option("--jobs", options->jobs,
+                   "runs at a time, of each process (default: as many as there are cores for it)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--traffic", options->traffic,
                       "bytes that an epoch of training moves: llama3-70b, or a TOML file with [model]");

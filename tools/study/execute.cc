@@ -9,6 +9,9 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "tools/study/outcome_codec.h"
+#include "tools/study/ranks/agree.h"
+#include "tools/study/results.h"
 #include "transport/engine/clock.h"
 
 namespace paceline::tools {
@@ -51,11 +54,8 @@ class ProgressLine {
   const Time began_ = MonotonicNow();
 };
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& study, const ExecuteOptions& options) {
+absl::StatusOr<std::vector<Task>> TasksOf(const Study& study) {
   std::vector<Task> tasks;
-  uint64_t flows = 0;
   for (size_t section = 0; section < study.sections.size(); ++section) {
     const Scenario& scenario = study.sections[section].scenario;
     absl::StatusOr<Workload> workload = WorkloadOf(scenario, scenario.seeds[0]);
@@ -68,19 +68,30 @@ absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& s
         task.algorithm = &algorithm;
         task.seed = seed;
         task.flows = workload->flows.size();
-        flows += task.flows;
         tasks.push_back(std::move(task));
       }
     }
   }
+  return tasks;
+}
 
+// Ranks that read other files, or are another Paceline, would mix two studies into one.
+absl::Status AgreeOnStudy(RunExchange* exchange, const Study& study) {
+  const std::vector<std::vector<RunOutcome>> no_runs(study.sections.size());
+  return AgreeOnSame(exchange, StudyToJson(study, no_runs).dump(),
+                     "it has another scenario or another version of Paceline than rank 0");
+}
+
+void RunAll(const std::vector<Task*>& tasks, const ExecuteOptions& options) {
+  uint64_t flows = 0;
+  for (const Task* task : tasks) flows += task->flows;
   std::atomic<size_t> next{0}, done{0};
   std::atomic<uint64_t> flows_done{0};
   std::mutex mutex;
   std::condition_variable finished;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1)) < tasks.size();) {
-      Task& task = tasks[i];
+      Task& task = *tasks[i];
       task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &flows_done);
       const std::lock_guard<std::mutex> lock(mutex);
       ++done;
@@ -99,12 +110,49 @@ absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& s
     }
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Brings all outcomes to rank 0, one from each rank at a time.
+absl::Status Collect(RunExchange& exchange, std::vector<Task>& tasks) {
+  absl::Status status;
+  for (size_t first = 0; first < tasks.size(); first += exchange.size()) {
+    std::string own;
+    if (const size_t at = first + exchange.rank(); exchange.rank() != 0 && at < tasks.size()) {
+      own = EncodeOutcome(**tasks[at].outcome);
+      tasks[at].outcome.reset();
+    }
+    const std::vector<std::string> all = exchange.Gather(std::move(own));
+    for (size_t rank = 1; rank < all.size() && first + rank < tasks.size(); ++rank) {
+      Task& task = tasks[first + rank];
+      task.outcome = DecodeOutcome(all[rank], *task.scenario, *task.algorithm, task.seed);
+      status.Update(task.outcome->status());
+    }
+  }
+  return Agree(&exchange, status);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& study, const ExecuteOptions& options) {
+  RunExchange* const exchange = options.exchange;
+  absl::StatusOr<std::vector<Task>> tasks = TasksOf(study);
+  if (absl::Status status = Agree(exchange, tasks.status()); !status.ok()) return status;
+  if (absl::Status status = AgreeOnStudy(exchange, study); !status.ok()) return status;
+
+  const size_t rank = exchange != nullptr ? exchange->rank() : 0, ranks = exchange != nullptr ? exchange->size() : 1;
+  std::vector<Task*> own;
+  for (size_t i = rank; i < tasks->size(); i += ranks) own.push_back(&(*tasks)[i]);
+  RunAll(own, options);
+  absl::Status status;
+  for (const Task* task : own) status.Update(task->outcome->status());
+  if (status = Agree(exchange, status); !status.ok()) return status;
+  if (exchange != nullptr) {
+    if (status = Collect(*exchange, *tasks); !status.ok()) return status;
+  }
 
   std::vector<std::vector<RunOutcome>> outcomes(study.sections.size());
-  for (Task& task : tasks) {
-    if (!task.outcome->ok()) return task.outcome->status();
-    outcomes[task.section].push_back(**std::move(task.outcome));
-  }
+  if (rank != 0) return outcomes;
+  for (Task& task : *tasks) outcomes[task.section].push_back(**std::move(task.outcome));
   return outcomes;
 }
 

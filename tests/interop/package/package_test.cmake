@@ -1,6 +1,7 @@
 # Installs the build into an empty folder, moves that folder, and builds and runs an outside project against it: once
 # through its CMake package, once through pkg-config. Run with cmake -P; needs BUILD_DIR, CONSUMER_DIR, WORK_DIR, GENERATOR,
-# C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the prefix).
+# C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the prefix), and
+# WITH_MPI (whether the build has the module for it).
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -11,6 +12,9 @@ file(MAKE_DIRECTORY ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/installed)
 file(RENAME ${WORK_DIR}/installed ${prefix})
 run(${prefix}/bin/paceline --version)
+if(WITH_MPI AND NOT EXISTS ${prefix}/${LIB_DIR}/paceline/study_mpi.so)
+  message(FATAL_ERROR "The module for studies under mpirun is not installed")
+endif()
 
 # The headers name no other package, and nothing but themselves.
 file(GLOB_RECURSE headers ${prefix}/${INCLUDE_DIR}/*.h)
