@@ -73,6 +73,10 @@ ranks late 1 -n 2 "${study[@]}" --set run.deadline_us=5
 [ -s "$work/late/out/report.html" ] || fail "no report of runs that missed their deadline"
 grep -q "missed the deadline" "$work/late/shown" || fail "the table of runs that missed their deadline"
 
+# Every rank leaves with the status of rank 0.
+ranks each 0 -n 2 bash -c '"$@"; echo $? >"status$OMPI_COMM_WORLD_RANK"' - "${study[@]}" --set run.deadline_us=5
+[ "$(cat "$work/each/status0" "$work/each/status1")" = $'1\n1' ] || fail "the ranks' statuses: $(cat "$work"/each/status?)"
+
 ranks list 0 -n 2 "$paceline" study --list
 cmp "$work/list/shown" <("$paceline" study --list) || fail "--list in two processes"
 finish

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <sstream>
 
 #include "tests/unit/tools/study/ranks/thread_team.h"
@@ -81,40 +80,19 @@ TEST(ExecuteTest, SameResultsHoweverManyRanks) {
   }
 }
 
-// Counts what it is given to take to rank 0.
-class CountingExchange : public RunExchange {
- public:
-  CountingExchange(RunExchange& inner, std::mutex& mutex, std::vector<int>& large)
-      : inner_(inner), mutex_(mutex), large_(large) {}
-  uint32_t rank() const override { return inner_.rank(); }
-  uint32_t size() const override { return inner_.size(); }
-  std::vector<std::string> Gather(std::string bytes) override {
-    if (bytes.size() > 500) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ++large_[rank()];
+// Each rank but 0 has a study in which only its own run could be executed.
+TEST(ExecuteTest, NoRankExecutesWhatIsNotItsOwn) {
+  const size_t runs_of[] = {0, 0, 1, 1, 2};  // algorithm of each run, by its number
+  std::vector<Study> studies(5, Load());
+  for (size_t rank = 1; rank < studies.size(); ++rank) {
+    size_t number = 0;
+    for (StudySection& section : studies[rank].sections) {
+      for (AlgorithmChoice& algorithm : section.scenario.algorithms) {
+        if (number++ != runs_of[rank]) algorithm.name = "hope";
+      }
     }
-    return inner_.Gather(std::move(bytes));
   }
-  std::string Broadcast(std::string bytes) override { return inner_.Broadcast(std::move(bytes)); }
-
- private:
-  RunExchange& inner_;
-  std::mutex& mutex_;
-  std::vector<int>& large_;
-};
-
-TEST(ExecuteTest, RunsAreDealtOutInTurn) {
-  const Study study = Load();
-  ThreadTeam team(3);
-  std::mutex mutex;
-  std::vector<int> outcomes(3);
-  team.Run([&](RunExchange& inner) {
-    CountingExchange exchange(inner, mutex, outcomes);
-    ExecuteOptions options;
-    options.exchange = &exchange;
-    EXPECT_TRUE(ExecuteStudy(study, options).ok());
-  });
-  EXPECT_EQ(outcomes, (std::vector<int>{0, 2, 1}));  // of five: 0 3, 1 4, 2
+  for (const auto& runs : Execute(5, studies)) EXPECT_TRUE(runs.ok()) << runs.status();
 }
 
 TEST(ExecuteTest, ARunThatFailsFailsEverywhere) {
