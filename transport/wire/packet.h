@@ -40,7 +40,7 @@ enum Flag : uint8_t {
   kHasImmediate = 2,    // data: the immediate field counts
   kNoPayloadCrc = 4,    // data: payload crc is not set (phantom payloads, or switched off)
   kRetransmission = 8,  // data: this segment was sent before
-  kLastOfBacklog = 16,  // data: the sender has nothing more to send after it for now
+  kLastOfBacklog = 16,  // data: nothing more to send after it for now, or all of its message
   kHasFrames = 32,      // data: control frames (frames.h) end the header
 };
 
