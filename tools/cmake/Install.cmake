@@ -16,7 +16,9 @@ set_target_properties(paceline_cpp PROPERTIES
   LINK_DEPENDS ${map_file} EXPORT_NAME paceline)
 set_target_properties(paceline_c PROPERTIES EXPORT_NAME c)
 
-install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(PACELINE_BUILD_COMMAND)
+  install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(TARGETS paceline_c paceline_cpp EXPORT paceline_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET paceline_study_mpi)
   install(TARGETS paceline_study_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)

@@ -10,6 +10,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
+option(PACELINE_BUILD_COMMAND "Build the paceline command, and with the tests those of it" ON)
 option(PACELINE_BUILD_TESTS "Build tests and benchmarks" ON)
 option(PACELINE_FUZZ "Build fuzz targets with libFuzzer (needs clang)" OFF)
 option(PACELINE_WERROR "Treat warnings as errors" ON)
