@@ -41,6 +41,7 @@ struct PortInfo {
   uint32_t port_index = 0;            // which local port this is: the senders of one port share its uplink
   uint64_t local_group = 0;  // the group that this port is in, as FlowInfo::remote_group numbers them; 0: not known
   Rate core_rate;            // what the core gives this port from other groups when all take theirs; zero: not known
+  uint32_t group_ports = 0;  // ports of the own group, which then share what the core gives it; 0: not known
 };
 
 // What is known of a flow when it starts.

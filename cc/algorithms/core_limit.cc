@@ -8,7 +8,10 @@ namespace {
 constexpr uint32_t kLeastPackets = 8;  // a window of fewer says nothing
 constexpr int64_t kStaleWindows = 4;   // after a pause of so many windows the old counts are dropped
 constexpr double kInUse = 0.8;         // a limit is raised only while this much of it is delivered
-constexpr double kQueued = 0.25;       // and while fewer of the packets than this have waited
+constexpr double kQueued = 0.25;       // and, if it was stated, while fewer of the packets than this have waited
+constexpr double kTarget = 0.2;        // share of marks that is aimed at
+constexpr double kCalmGain = 0.1;      // a stated limit comes down to what is delivered even under few marks
+constexpr double kDecrease = 0.05;     // of the capacity, times the marks beyond that
 constexpr uint32_t kMostDoublings = 3;
 constexpr double kSearchWindows = 5;   // windows in which a search multiplies the limit by e
 constexpr double kSearchInUse = 0.6;   // it goes on while this much of the growing limit is delivered
@@ -45,6 +48,11 @@ void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint6
   wire_bytes_ = 0;
 }
 
+void CoreLimit::Expect(double rate) {
+  if (!stated() || measured_) return;
+  limit_ = capacity_ = std::max(rate, stated_);
+}
+
 void CoreLimit::Search(const CoreLimitParameters& parameters, Time now, double waited) {
   // What it starts from is tried for a window first.
   if (search_from_.is_never()) search_from_ = now + parameters.window;
@@ -69,17 +77,22 @@ void CoreLimit::EndSearch() {
 }
 
 void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds) {
+  measured_ = true;
   const double marked = static_cast<double>(marked_packets_) / packets_;
   const double delivered = static_cast<double>(wire_bytes_) / seconds;
   const double least = parameters.floor * parameters.line_rate;
   if (!limited()) {
     if (marked < parameters.heavy || delivered >= parameters.enter * parameters.line_rate) return;
     capacity_ = delivered;
-  } else if (marked_packets_ > 0) {
+  } else if (marked >= parameters.heavy) {
     capacity_ += parameters.gain * (delivered - capacity_);
-  } else if (!searching_ && delivered >= kInUse * limit_ && queued_packets_ < kQueued * packets_) {
-    capacity_ +=
-        parameters.step * parameters.line_rate * static_cast<double>(1u << std::min(clean_windows_, kMostDoublings));
+  } else if (stated() && marked > 0) {
+    capacity_ += kCalmGain * (delivered - capacity_);
+  } else if (marked > kTarget) {
+    capacity_ *= 1 - kDecrease * (marked - kTarget);
+  } else if (!searching_ && delivered >= kInUse * limit_ && (!stated() || queued_packets_ < kQueued * packets_)) {
+    capacity_ += parameters.step * parameters.line_rate * (1 - marked / kTarget) *
+                 static_cast<double>(1u << std::min(clean_windows_, kMostDoublings));
     ++clean_windows_;
   }
   if (marked_packets_ > 0) {

@@ -8,18 +8,23 @@
 // lets through. Per window of `window`, with F the share of marked packets and D the delivered wire rate:
 //
 //   not limited, F >= heavy, D < enter * line    capacity = D; limited from now on
-//   limited, F > 0         capacity += gain * (D - capacity);  limit = capacity * (1 - drain * F)
-//   limited, F = 0         limit = capacity;  if the limit was used and few packets waited on their way: capacity +=
-//                          step, twice as much after each further such window, up to 8 * step
+//   limited, F >= heavy    capacity += gain * (D - capacity)
+//   stated, F > 0          the same with a gain of 0.1
+//   limited, F > target    capacity *= 1 - 0.05 * (F - target)
+//   limited, F <= target   if the limit was used (and, where it was stated, few packets waited on their way): capacity
+//                          += step * (1 - F / target), after windows without a mark up to 8 times as much
 //   the port's own downlink was full             nothing: the marks may be its own
+// and in each case limit = capacity * (1 - drain * F).
+//
+// Aiming at some marks keeps the core busy: with none, what sprays at random leaves an eighth of it idle. A stated
+// limit is about right from the start, and aims at none.
 //
 // A stated limit, and one under which nobody waited for two windows in a row, is a guess on the low side. There the
 // search is faster and has no steps: capacity grows with time, by e in `kSearchWindows` windows, until of the last
 // packets too many waited or were marked; then it goes back by what it grew while the news was on its way. Ports that
 // began together see the same queue and so end together, with equal shares.
 //
-// So the queue is drained in proportion to the marks, the rate returns to what was measured as soon as they cease, and
-// only then looks for more, and stops at the first sign of a queue.
+// So the queue is drained in proportion to the marks, and the rate returns to what was measured as soon as they cease.
 //
 // Grants to the group are spaced: each takes a slot of its size at the limit.
 //
@@ -55,6 +60,9 @@ class CoreLimit {
         capacity_(limit_),
         searching_(stated > 0) {}
 
+  // Until something is measured: what this port can have when not all take theirs; not below what is stated.
+  void Expect(double rate);
+
   // `queued_packets`: those that waited noticeably on their way.
   void OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
                  uint32_t marked_packets, uint32_t queued_packets, bool downlink_full);
@@ -77,6 +85,7 @@ class CoreLimit {
   double capacity_ = 0;  // as measured, while limited
   uint32_t clean_windows_ = 0;
   bool searching_;
+  bool measured_ = false;  // a window has ended
   bool in_use_ = true;
   uint32_t quiet_windows_ = 0;  // in a row
   double waiting_ = 0;          // share of the last packets that waited or were marked

@@ -46,6 +46,15 @@ class FlowRing {
     ++size_;
   }
 
+  // `flow` must not be in the ring, `place` must be in this one.
+  void InsertAfter(uint32_t place, uint32_t flow) {
+    const uint32_t next = At(place).next;
+    At(flow) = {place, next, true};
+    (next == kNone ? tail_ : At(next).previous) = flow;
+    At(place).next = flow;
+    ++size_;
+  }
+
   // Does nothing when `flow` is in no ring.
   void Remove(uint32_t flow) {
     FlowLinks::Link& link = At(flow);

@@ -1,5 +1,6 @@
 // What the receiver of `tita` grants, and when. What it is told is in tita_receiver.cc.
 #include <algorithm>
+#include <bit>
 
 #include "cc/algorithms/tita_receiver.h"
 #include "cc/algorithms/water_filling.h"
@@ -82,8 +83,6 @@ void TitaReceiver::Check(uint32_t id, Time now) {
     if (flow.granted > flow.resolved) return Park(id, now);
   } else if (flow.resolved < flow.check_granted) {
     ShrinkBucket(flow, flow.resolved - std::min(flow.resolved, flow.check_resolved));
-  } else {
-    flow.bucket = std::min(2 * flow.bucket, sizes_.bucket);
   }
   Settle(id, now);
 }
@@ -163,6 +162,7 @@ void TitaReceiver::Give(uint32_t id, uint64_t quantum, Time now) {
   flow.next_time = std::max(flow.next_time, now - gap) + gap;
   srpt_turn_ = !srpt_turn_;
   StepRates();
+  newcomers_.clear();
   LeaveQueues(id);
   Settle(id, now);
 }
@@ -211,12 +211,36 @@ void TitaReceiver::Queue(uint32_t id, Time now) {
   }
   if (flow.crosses_core && port_core_.limited()) {
     flow.place = Place::kCore;
-    core_ring_.PushBack(id);
+    Enter(core_ring_, id);
     return;
   }
   flow.place = Place::kRing;
-  ring_.PushBack(id);
+  Enter(ring_, id);
   if (parameters_.srpt) by_remaining_.Push(id, Time::FromNanos(static_cast<int64_t>(flow.demand_end - flow.granted)));
+}
+
+// Those that come between two grants line up in the order of van der Corput: each as far as can be from those that came
+// right before and after it. Receives are posted in the order of ranks, and neighbours among the ranks are neighbours
+// in the network: served one after the other, they would fill the uplinks of their pod while others rest.
+void TitaReceiver::Enter(FlowRing& ring, uint32_t id) {
+  if (newcomers_.size() == flows_.size()) newcomers_.clear();
+  const size_t index = newcomers_.size();
+  const uint32_t before = index > 0 ? newcomers_[index - std::bit_floor(index)] : id;
+  if (before != id && flows_[before].place == flows_[id].place) {
+    ring.InsertAfter(before, id);
+  } else {
+    ring.PushBack(id);
+  }
+  newcomers_.push_back(id);
+}
+
+// A limit that was not there before holds also for those who wait for the port already.
+void TitaReceiver::QueueAnew(Time now) {
+  for (size_t n = ring_.size(); n > 0; --n) {
+    const uint32_t id = ring_.front();
+    LeaveQueues(id);
+    Queue(id, now);
+  }
 }
 
 // The clock saves nothing up while no grant could have been given. While credit is out it may lag by a grain, which

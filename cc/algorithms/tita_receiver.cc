@@ -8,6 +8,7 @@
 namespace paceline {
 namespace {
 
+constexpr uint64_t kBucketGrowth = 4;   // a bucket grows by a byte for so many that arrive
 constexpr double kFullDownlink = 0.95;  // share of the line rate that counts as full
 constexpr double kLeastCap = 0.001;     // of the line rate: no announced cap starves its own flow
 constexpr int64_t kFirstParkRtts = 4;   // of a flow with nothing on its way
@@ -46,6 +47,7 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
       core_delay_(sizes_.rtt.Scaled(parameters.core_delay_rtts) + std::max(port.delay_error, Duration())),
       queue_delay_(sizes_.rtt / 10 + std::max(port.delay_error, Duration())),
       local_group_(port.local_group),
+      group_core_rate_(port.core_rate.bytes_per_second() * port.group_ports),
       shared_(shared),
       control_bytes_seen_(shared.control_bytes_in),
       lambda_(sizes_.grant_rate),
@@ -61,6 +63,7 @@ void TitaReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
   if (id >= flows_.size()) {
     flows_.resize(id + 1);
     place_links_.Reserve(id + 1);
+    newcomers_.reserve(flows_.capacity());
     by_remaining_.Reserve(id + 1);
     timed_.Reserve(id + 1);
     reissue_links_.Reserve(id + 1);
@@ -140,8 +143,10 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   newest_now_ = std::max(newest_now_, now);
   const uint64_t bytes = std::min(sample.bytes, kMaxBytes);
 
+  const bool sends = bytes > 0 || sample.tx_total > flow->tx_total;
   UpdateTxTotal(*flow, std::min(sample.tx_total, kMaxBytes));
   Resolve(*flow, bytes);
+  flow->bucket = std::min(flow->bucket + bytes / kBucketGrowth, sizes_.bucket);
   if (sample.trimmed_packets > 0 && sample.packets > 0) {
     // What was cut counts as arrived above; the sender's loss count will name it again.
     const uint64_t cut = bytes / sample.packets * std::min(sample.trimmed_packets, sample.packets);
@@ -159,7 +164,7 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   if (bytes == 0) MaybeReissue(id, now);  // a request or a probe: it may be for want of a grant that was lost
   flow->arrived_since_check = true;
   flow->last_activity = now;
-  if (flow->parked) {
+  if (flow->parked && (sends || flow->granted <= flow->tx_total)) {
     flow->parked = false;
     flow->reissues = 0;
     LeaveQueues(id);
@@ -226,7 +231,10 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
     flow.wanting_index = static_cast<uint32_t>(wanting_.size());
     wanting_.push_back(id);
     cap_sum_ += flow.cap;
-    if (flow.group != kNoGroup) ++groups_[flow.group].wanting;
+    if (flow.group != kNoGroup) {
+      ++groups_[flow.group].wanting;
+      if (flow.group_known && flow.crosses_core) ExpectOfCore(groups_[flow.group]);
+    }
   } else {
     const uint32_t last = wanting_.back();
     wanting_[flow.wanting_index] = last;
@@ -236,6 +244,17 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
     if (flow.group != kNoGroup) --groups_[flow.group].wanting;
   }
   RatesChanged();
+}
+
+// Where several flows of each of several groups want to come here, as in an all-to-all or a wide incast, hardly more
+// ports of the own group can be taking at once than a group has that send.
+void TitaReceiver::ExpectOfCore(Group& group) {
+  if (group.wanting < 2) return;
+  if (!group.has_had_several) ++groups_with_several_;
+  group.has_had_several = true;
+  most_of_a_group_ = std::max(most_of_a_group_, group.wanting);
+  if (groups_with_several_ < 2) return;
+  port_core_.Expect(std::min(group_core_rate_ / most_of_a_group_, sizes_.line_rate));
 }
 
 // The sender speaks although it should have credit that it is not using: the grant may be lost.
@@ -294,13 +313,15 @@ void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
   const uint64_t wire = sizes_.WireBytes(std::min(sample.bytes, kMaxBytes));
   // A flow that the port's limit holds back says nothing of its group.
   const bool held_by_port = flow.crosses_core && port_core_.limited() && port_core_.stated();
-  if (flow.group != kNoGroup && !held_by_port) {
-    groups_[flow.group].limit.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, queued,
-                                        downlink_full_);
-  }
-  if (flow.crosses_core) {
-    port_core_.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, queued, downlink_full_);
-  }
+  bool limited_now = false;
+  const auto tell = [&](CoreLimit& core) {
+    const bool limited_before = core.limited();
+    core.OnArrival(core_parameters_, sample.now, wire, sample.packets, marks, queued, downlink_full_);
+    limited_now = limited_now || (core.limited() && !limited_before);
+  };
+  if (flow.group != kNoGroup && !held_by_port) tell(groups_[flow.group].limit);
+  if (flow.crosses_core) tell(port_core_);
+  if (limited_now) QueueAnew(sample.now);
 }
 
 }  // namespace paceline

@@ -6,26 +6,21 @@
 //
 //   pacing    one clock for the port: a grant of q bytes costs WireBytes(q) / (rho * C), plus the wire bytes of control
 //             packets that came in meanwhile. Blocked or without demand, the clock does not save up.
-//   budget    the sum of charges stays within TitaSizes::Budget. A flow's charge is its credit that can still land and
-//   that
-//             it has a use for (up to demand_end), at most its bucket.
+//   budget    the sum of charges stays within TitaSizes::Budget. A flow's charge is its credit that can still land
+//             and that it has a use for (up to demand_end), at most its bucket.
 //   bucket    at most TitaSizes::bucket per flow. A flow that still holds credit from a check interval ago gets a
-//   bucket of
-//             what it delivered in that interval (two grains at least); one that does not gets twice its bucket.
-//   order     round robin among flows that want credit and have room in their bucket; with `srpt` every other grant
-//   goes to
-//             the one with least left.
+//             bucket of what it delivered in that interval (two grains at least); it grows by a quarter of what
+//             arrives.
+//   order     round robin among flows that want credit and have room in their bucket, neighbours in the order of their
+//             posting far apart; with `srpt` every other grant goes to the one with least left.
 //   rates     r = min(cap, core, lambda), lambda by water filling; only flows bound by their cap or the core are paced
-//   on
-//             their own.
+//             on their own.
 //   silence   a flow with credit from which nothing came for `park` is parked: what it had on the way is written off,
-//   what
-//             it holds no longer counts, its grant is sent again (with a grain more when it wants more), at doubling
-//             intervals, eight times; any arrival ends that. So lost grants heal and posted receives that nobody sends
-//             to do not hold the budget.
+//             what it holds no longer counts, its grant is sent again (with a grain more when it wants more), at
+//             doubling intervals, eight times; anything that it sends ends that. So lost grants heal and posted
+//             receives that nobody sends to do not hold the budget.
 //   core      a CoreLimit per remote group (per flow once marked where the group is not known), remembered after its
-//   flows
-//             are gone, and one for the port over all other groups.
+//             flows are gone, and one for the port over all other groups.
 //
 // Nothing that a sender claims is trusted further than its own flow: tx_total beyond the credit is charged up to one
 // bucket, and a port that got no grant out for `park` because of its budget grants one grain regardless.
@@ -113,7 +108,8 @@ class TitaReceiver : public ReceiverController {
   struct Group {
     explicit Group(FlowLinks* links) : waiting(links) {}
     CoreLimit limit;
-    uint32_t wanting = 0;  // flows
+    uint32_t wanting = 0;          // flows
+    bool has_had_several = false;  // of them at once
     FlowRing waiting;
   };
 
@@ -128,6 +124,7 @@ class TitaReceiver : public ReceiverController {
   int64_t QueueingNanos(Flow& flow, const ArrivalSample& sample);
   void TellCore(uint32_t id, const ArrivalSample& sample);
   void MeterDownlink(Time now, uint64_t wire_bytes);
+  void ExpectOfCore(Group& group);
   uint32_t NewGroup();
 
   // tita_grants.cc: what follows.
@@ -147,8 +144,10 @@ class TitaReceiver : public ReceiverController {
   bool FitsBudget(uint64_t quantum) const;
   void Give(uint32_t id, uint64_t quantum, Time now);
   void LeaveQueues(uint32_t id);
+  void Enter(FlowRing& ring, uint32_t id);
   void Queue(uint32_t id, Time now);
   void WaitUntil(uint32_t id, Time time);
+  void QueueAnew(Time now);
   void UpdateReady(Time now);
   void RatesChanged();
   void StepRates();
@@ -161,6 +160,7 @@ class TitaReceiver : public ReceiverController {
   const Duration core_delay_;   // over the least seen: counts as a mark
   const Duration queue_delay_;  // over the least seen: the packet has waited
   const uint64_t local_group_;
+  const double group_core_rate_;  // what the ports of the local group get of the core together; 0: not known
   TitaPort& shared_;
 
   std::vector<Flow> flows_;
@@ -171,6 +171,7 @@ class TitaReceiver : public ReceiverController {
   FlowHeap timed_;                     // Place::kTimed
   FlowRing reissue_{&reissue_links_};  // their grant is to be sent again
   FlowRing watched_{&watched_links_};  // have charge; in the order of check_at
+  std::vector<uint32_t> newcomers_;    // to ring_ and core_ring_ since the last grant, in the order in which they came
   std::vector<uint32_t> wanting_;      // demand_end > granted, not parked
 
   PaceClock clock_;
@@ -191,6 +192,7 @@ class TitaReceiver : public ReceiverController {
   std::map<uint64_t, uint32_t> group_numbers_;
   std::vector<uint32_t> free_groups_;
   CoreLimit port_core_;
+  uint32_t groups_with_several_ = 0, most_of_a_group_ = 0;  // flows that wanted credit at once; remote groups
   bool mark_seen_ = false;
   Time meter_start_;
   uint64_t meter_bytes_ = 0;

@@ -115,6 +115,7 @@ class Run : public FlowEvents {
       options.endpoint.seed = seed_ * 1'000'003 + host;
       options.endpoint.local_group = GroupOf(host);
       options.endpoint.core_rate = CoreRate();
+      options.endpoint.group_ports = scenario_.hints ? GroupHosts() : 0;
       std::vector<std::unique_ptr<sim::SimLane>> lanes;
       for (uint32_t nic = 0; nic < config.topology.nics_per_host; ++nic) lanes.push_back(fabric_->TakeLane(host, nic));
       absl::StatusOr<std::unique_ptr<Host>> made = Host::Create(options, std::move(lanes), largest, this);
@@ -128,11 +129,17 @@ class Run : public FlowEvents {
   uint64_t GroupOf(uint32_t host) const {
     if (!scenario_.hints) return 0;
     const sim::TopologyConfig& t = scenario_.fabric.topology;
-    if (t.kind == sim::TopologyKind::kDumbbell) return 1 + host / (t.hosts / 2);
     if (t.kind == sim::TopologyKind::kSingleSwitch) return 1;
     if (t.kind == sim::TopologyKind::kGraph) return 0;  // nobody has drawn groups
+    return 1 + host / GroupHosts();
+  }
+
+  // On each plane and rail.
+  uint32_t GroupHosts() const {
+    const sim::TopologyConfig& t = scenario_.fabric.topology;
+    if (t.kind == sim::TopologyKind::kDumbbell) return t.hosts / 2;
     const bool pods = t.kind != sim::TopologyKind::kLeafSpine && t.tiers == 3;
-    return 1 + host / (pods ? t.pod_size : t.tor_radix);
+    return pods ? t.pod_size : t.tor_radix;
   }
 
   // What one host can take from other groups when all take theirs; zero: as much as its link.

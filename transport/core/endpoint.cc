@@ -20,6 +20,7 @@ PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& la
   info.receive_buffer_bytes = lane.receive_buffer_bytes;
   info.local_group = options.local_group;
   info.core_rate = options.core_rate;
+  info.group_ports = options.group_ports;
   return info;
 }
 

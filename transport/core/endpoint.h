@@ -50,6 +50,7 @@ struct EndpointOptions {
   Rate assumed_link_rate = Rate::Gbps(100);     // when the lane states none
   uint64_t local_group = 0;  // of this endpoint, as EstablishedPeer::remote_group numbers groups; 0: not known
   Rate core_rate;            // what a port can take from other groups when all take theirs; zero: not known
+  uint32_t group_ports = 0;  // ports of the own group that then share what it can take; 0: not known
   Duration connect_timeout = Duration::Seconds(5);  // unanswered connection request
   Duration peer_timeout = Duration::Seconds(10);    // silence after which a peer is given up
   Duration keepalive = Duration::Seconds(2);        // silence after which a peer is asked for a sign of life

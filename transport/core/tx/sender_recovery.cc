@@ -36,8 +36,9 @@ Duration Sender::ReorderWindow() const {
 }
 
 Duration Sender::ProbeDelay() const {
-  return std::max(rtt_.smoothed() * 2 + rtt_.variation() * 2, context_->options.min_probe) +
-         context_->options.max_ack_delay;
+  // The last packet of a backlog asks for its acknowledgement in a quarter of the time.
+  const Duration ack_delay = backlog() == 0 ? context_->options.max_ack_delay / 4 : context_->options.max_ack_delay;
+  return std::max(rtt_.smoothed() * 2, context_->options.min_probe) + ack_delay;
 }
 
 Duration Sender::Timeout() const {

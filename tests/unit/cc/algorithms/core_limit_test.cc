@@ -59,6 +59,34 @@ TEST_F(CoreLimitTest, OnceLimitedItDrainsInProportionToTheMarks) {
   EXPECT_NEAR(limit_.limit(), 0.97 * 0.25 * parameters_.line_rate, 0.01 * parameters_.line_rate);
 }
 
+TEST_F(CoreLimitTest, AFewMarksAreAimedAt) {
+  Deliver(0.25, 3, 1.0);
+  const double found = limit_.limit() / 0.7;
+  Deliver(0.25, 8, 0.1);
+  EXPECT_GT(limit_.limit(), 1.05 * found);
+  const double more = limit_.limit() / 0.97;
+  Deliver(0.3, 8, 0.4);
+  EXPECT_LT(limit_.limit() / 0.88, more);
+}
+
+TEST_F(CoreLimitTest, WhatIsExpectedHoldsUntilSomethingIsMeasured) {
+  const double stated = 0.25 * parameters_.line_rate;
+  limit_ = CoreLimit(stated);
+  limit_.Expect(2 * stated);
+  EXPECT_DOUBLE_EQ(limit_.limit(), 2 * stated);
+  limit_.Expect(0.5 * stated);  // never below what is stated
+  EXPECT_DOUBLE_EQ(limit_.limit(), stated);
+  limit_.Expect(2 * stated);
+  Deliver(0.3, 20, 1.0);  // others take more than was thought
+  const double measured = limit_.limit();
+  EXPECT_LT(measured, 1.3 * stated);
+  limit_.Expect(4 * stated);
+  EXPECT_DOUBLE_EQ(limit_.limit(), measured);
+  CoreLimit unknown;
+  unknown.Expect(stated);
+  EXPECT_FALSE(unknown.limited());
+}
+
 TEST_F(CoreLimitTest, AStatedRateIsWhereItStartsAndWhatItReturnsTo) {
   const double stated = 0.25 * parameters_.line_rate;
   limit_ = CoreLimit(stated);

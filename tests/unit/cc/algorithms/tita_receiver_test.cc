@@ -105,14 +105,15 @@ TEST_F(TitaReceiverTest, NeverGrantsBeyondDemand) {
   EXPECT_EQ(order_.size(), 3u);
 }
 
-TEST_F(TitaReceiverTest, FirstGrantsAreAPacketTimeApartAndRoundRobin) {
+TEST_F(TitaReceiverTest, FirstGrantsAreAPacketTimeApartAndNeighboursFarApart) {
   for (uint32_t flow = 0; flow < 8; ++flow) {
     Add(flow);
     Demand(flow, 1 << 20);
   }
   Run(Duration::Nanos(16 * 333));
   ASSERT_GE(order_.size(), 16u);
-  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(order_[i], i % 8);
+  const uint32_t turn[] = {0, 4, 2, 6, 1, 5, 3, 7};
+  for (uint32_t i = 0; i < 16; ++i) EXPECT_EQ(order_[i], turn[i % 8]);
   for (size_t i = 1; i < 16; ++i) {
     EXPECT_NEAR(static_cast<double>((times_[i] - times_[i - 1]).nanos()), 332.8, 1.01) << i;
   }
@@ -265,6 +266,17 @@ TEST_F(TitaReceiverTest, ASilentFlowIsParkedAndItsGrantSentAgain) {
   EXPECT_TRUE(receiver_->PollTimeout().is_never());
 }
 
+TEST_F(TitaReceiverTest, AProbeDoesNotMakeAParkedFlowsCreditCount) {
+  Add(0);
+  Demand(0, 1 << 30);
+  Run(receiver_->sizes().rtt * 5);
+  ASSERT_EQ(receiver_->charged_bytes(), 0u);
+  receiver_->OnArrival(0, {.now = now_, .packets = 1});
+  EXPECT_EQ(receiver_->charged_bytes(), 0u);
+  Arrive(0, kSegment);
+  EXPECT_GT(receiver_->charged_bytes(), 0u);
+}
+
 TEST_F(TitaReceiverTest, WhatIsUnderWayIsWaitedForTwiceAsLong) {
   Add(0);
   Demand(0, 1 << 30);
@@ -304,6 +316,25 @@ TEST_F(TitaReceiverTest, ASlowSenderDoesNotHoldTheBudget) {
     if (i == 500) before = credit_[1];
   }
   EXPECT_GT(credit_[1] - before, 0.9 * 12.5e9 * 500e-6);
+}
+
+TEST_F(TitaReceiverTest, ASenderThatWasSlowIsSoonTrustedAgain) {
+  Add(0);
+  Demand(0, 1 << 30);
+  for (int i = 0; i < 100; ++i) {
+    Run(Duration::Micros(20));
+    Arrive(0, kSegment);
+  }
+  ASSERT_LE(credit_[0] - tx_[0], 10 * kSegment);
+  // From now on everything arrives a round trip after its grant.
+  const Time start = now_;
+  while (credit_[0] - tx_[0] < receiver_->sizes().bucket / 2) {
+    ASSERT_LT(now_, start + receiver_->sizes().rtt * 40);
+    const uint64_t granted = credit_[0];
+    Run(receiver_->sizes().rtt);
+    while (tx_[0] < granted) Arrive(0, std::min(kSegment, granted - tx_[0]));
+    Run(Duration::Micros(1));
+  }
 }
 
 TEST_F(TitaReceiverTest, ALiarHurtsOnlyItself) {
@@ -367,6 +398,49 @@ TEST_F(TitaReceiverTest, AKnownCoreRateSpacesTheGrantsOfOtherGroups) {
   }
   EXPECT_NEAR(static_cast<double>(credit_[2]) * 4160 / 4096, 0.75 * 12.5e6, 0.3e6);
   EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1] - before) * 4160 / 4096, 0.25 * 12.5e6, 0.05e6);
+}
+
+TEST_F(TitaReceiverTest, AsManyShareTheCoreAsAGroupHasThatSend) {
+  PortInfo port = TestPort();
+  port.local_group = 1;
+  port.core_rate = Rate::Gbps(10);
+  port.group_ports = 8;
+  Make({}, port);
+  for (uint32_t flow = 0; flow < 4; ++flow) Add(flow, 2 + flow / 2);
+  Add(4, 1);
+  Add(5, 1);
+  Demand(0, 1 << 20);
+  Demand(2, 1 << 20);
+  Demand(4, 1 << 20);
+  Demand(5, 1 << 20);
+  EXPECT_DOUBLE_EQ(receiver_->port_core_limit(), 10e9 / 8);  // as in a permutation; its own group says nothing
+  Demand(1, 1 << 20);
+  EXPECT_DOUBLE_EQ(receiver_->port_core_limit(), 10e9 / 8);  // one group alone may be chance
+  Demand(3, 1 << 20);
+  EXPECT_DOUBLE_EQ(receiver_->port_core_limit(), 40e9 / 8);  // two of each group: so two here
+}
+
+// A limit that is found while flows wait for the port holds for them as well.
+TEST_F(TitaReceiverTest, ALimitHoldsForThoseThatWaitAlready) {
+  constexpr uint32_t kFlows = 200;
+  for (uint32_t flow = 0; flow < kFlows; ++flow) Add(flow);
+  for (uint32_t flow = 0; flow < kFlows; ++flow) Demand(flow, 1 << 20);
+  // A quarter of the line rate gets through, with marks.
+  uint32_t sender = 0;
+  const auto arrive = [&](Duration span) {
+    for (const Time end = now_ + span; now_ < end;) {
+      Run(Duration::Nanos(1331));
+      while (tx_[sender] >= credit_[sender]) sender = (sender + 1) % kFlows;
+      tx_[sender] += kSegment;
+      receiver_->OnArrival(
+          sender, {.now = now_, .bytes = kSegment, .packets = 1, .marked_packets = 1, .tx_total = tx_[sender]});
+    }
+  };
+  arrive(Duration::Micros(60));
+  ASSERT_LT(receiver_->port_core_limit(), 0.3 * 12.5e9);
+  const size_t before = order_.size();
+  arrive(Duration::Micros(100));
+  EXPECT_LT(static_cast<double>(order_.size() - before), 0.35 * 100e3 / 332.8);
 }
 
 TEST_F(TitaReceiverTest, WhatTheHostsThemselvesAddDoesNotKeepAStatedCoreRateDown) {
