@@ -91,7 +91,8 @@ Time TestHost::Poll(Time now) {
     for (uint32_t port = 0; port < ports; ++port) moved |= Receive(port, now);
     const bool due = endpoint_->PollTimeout() <= now;
     if (due) endpoint_->HandleTimeout(now);
-    for (uint32_t port = 0; port < ports; ++port) moved |= Transmit(port, now);
+    first_port_ = (first_port_ + 1) % ports;  // as the engine does
+    for (uint32_t i = 0; i < ports; ++i) moved |= Transmit((first_port_ + i) % ports, now);
     moved |= TakeEvents(now);
     if (!moved && endpoint_->PollTimeout() > now) return endpoint_->PollTimeout();
     if (round == kMaxRounds) {

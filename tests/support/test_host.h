@@ -66,6 +66,7 @@ class TestHost final : public Polled, private EndpointEnvironment {
   VirtualNetwork* network_;
   std::vector<Lane*> lanes_;
   std::vector<uint32_t> lane_changes_;
+  uint32_t first_port_ = 0;  // of the next pass
   std::shared_ptr<ControlObservation> observation_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<TxBurst> burst_;

@@ -124,19 +124,18 @@ void Connection::ClosePeers() {
   peer_.remote_ports = 0;
 }
 
-bool Connection::PollRequest(wire::InitPacket* init, uint32_t* port, LaneAddress* address, Time now) {
-  if (state_ != State::kConnecting || retry_at_ > now) return false;
+// Each try takes the next pair of ports: one that is down does not stop the others.
+uint32_t Connection::request_port() const { return request_tries_ % static_cast<uint32_t>(context_->ports.size()); }
+
+void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now) {
   const ListenAddress& target = handshake_->address;
   init->client_connection = id();
   init->client_nonce = nonce_;
   init->listener_nonce = target.nonce;
   init->cookie = handshake_->cookie;
-  // Each try takes the next pair of ports: one that is down does not stop the others.
-  *port = request_tries_ % static_cast<uint32_t>(context_->ports.size());
   *address = target.addresses[(request_tries_ / context_->ports.size()) % std::max<size_t>(1, target.ports)];
   retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(request_tries_, 5));
   ++request_tries_;
-  return true;
 }
 
 void Connection::OnCookie(const wire::Cookie& cookie, Time now) {

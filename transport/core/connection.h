@@ -56,8 +56,10 @@ class Connection final : private wire::FrameHandler {
   bool is_server() const { return listener_ != 0; }
   // Server, until accepted: what the client said of itself.
   const wire::Hello& client_hello() const { return handshake_->hello; }
-  // Client: the request that is due now, with the port and address it goes to; false: none.
-  bool PollRequest(wire::InitPacket* init, uint32_t* port, LaneAddress* address, Time now);
+  // Client: a request is due, through which port it goes, and the request with the address that it goes to.
+  bool RequestDue(Time now) const { return state_ == State::kConnecting && retry_at_ <= now; }
+  uint32_t request_port() const;
+  void TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now);
   void OnCookie(const wire::Cookie& cookie, Time now);
   // Client: when it stops waiting for an answer.
   Time give_up_at() const { return started_ + context_->options.connect_timeout; }

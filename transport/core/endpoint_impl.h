@@ -186,12 +186,6 @@ class Endpoint::Impl {
     Time arrived;
     std::span<const uint8_t> frames;
   };
-  struct PendingRequest {
-    ConnectionId connection = kNoConnection;
-    wire::InitPacket init;
-    uint32_t port = 0;
-    LaneAddress address;
-  };
 
   static constexpr uint32_t kSlotBits = 20;  // of a connection id; the rest counts the uses of the slot
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
@@ -208,7 +202,6 @@ class Endpoint::Impl {
   uint32_t pending_requests_ = 0;
   std::deque<Reply> replies_;
   std::vector<std::pair<uint32_t, uint32_t>> reply_peers_;  // opened for one packet each
-  std::optional<PendingRequest> pending_request_;
   uint32_t control_entropy_ = 0;
   std::deque<ConnectionEvent> events_;
   TimerHeap timers_;

@@ -214,23 +214,22 @@ uint16_t Endpoint::Impl::NextControlEntropy(uint32_t port) {
 }
 
 size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now) {
-  if (!pending_request_.has_value() || pending_request_->connection != connection->id()) {
-    PendingRequest request{.connection = connection->id()};
-    if (!connection->PollRequest(&request.init, &request.port, &request.address, now)) {
-      connection->control_link.Unlink();
-      After(connection, now);
-      return 0;
-    }
-    request.init.hello = OurHello();
-    pending_request_ = request;
+  if (!connection->RequestDue(now)) {
+    connection->control_link.Unlink();
+    After(connection, now);
+    return 0;
   }
-  if (pending_request_->port != port && context_.ports[pending_request_->port].up) return 0;
+  // Stays until its port is asked.
+  if (connection->request_port() != port && context_.ports[connection->request_port()].up) return 0;
   connection->control_link.Unlink();
-  const uint32_t peer = context_.environment->OpenPeer(port, pending_request_->address);
+  wire::InitPacket init;
+  LaneAddress address;
+  connection->TakeRequest(&init, &address, now);
+  init.hello = OurHello();
+  const uint32_t peer = context_.environment->OpenPeer(port, address);
   reply_peers_.emplace_back(port, peer);
-  const size_t size = wire::EncodeInit(pending_request_->init, burst.headers[at]);
+  const size_t size = wire::EncodeInit(init, burst.headers[at]);
   SetControl(burst, at, peer, size);
-  pending_request_.reset();
   After(connection, now);
   return 1;
 }

@@ -39,8 +39,9 @@ struct CreditAccount {
   ArrivalSample untold;  // what has come since the allocator was told last; no packets: nothing
 
   void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {
-    tx_total = std::max(tx_total, Unwrap(tx_bits, tx_total));
-    if (psn < newest_psn) return;
+    const uint64_t tx = Unwrap(tx_bits, tx_total);
+    if (psn < newest_psn || tx < tx_total) return;  // something newer has overtaken it
+    tx_total = tx;
     newest_psn = psn;
     lost_total = Unwrap(lost_bits, lost_total);
     backlog = wire::DecodeBacklog(backlog_units);
@@ -51,9 +52,10 @@ struct CreditAccount {
     lost_base = lost_total;
     told_end = kNothing;
   }
-  // As the allocator counts. The sender takes wrong verdicts back, so the loss may shrink again.
+  // As the allocator counts. The sender takes wrong verdicts back, so the loss may shrink again. `base` may hold
+  // duplicates, or bytes that were placed before the sender spoke of them: no more is lost than was sent since.
   uint64_t TxTotal() const { return tx_total - std::min(base, tx_total); }
-  uint64_t LostTotal() const { return lost_total - std::min(lost_base, lost_total); }
+  uint64_t LostTotal() const { return std::min(lost_total - std::min(lost_base, lost_total), TxTotal()); }
   uint64_t DemandEnd(uint64_t expected) const {
     const uint64_t end = std::max(arrived + lost_total + expected, tx_total + backlog);
     return end > base ? end - base : 0;

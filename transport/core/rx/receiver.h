@@ -104,6 +104,7 @@ class Receiver {
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);
   void ExecuteRequest(RxMessage* message);
+  static wire::MessageKind AnswerTo(wire::MessageKind request);
   void FinishAnswer(RxMessage* message);
   void Refuse(RxMessage* message, OperationStatus status);
   void RefuseWrite(RxMessage* message);

@@ -222,7 +222,7 @@ void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
     message->accepted = true;
     expected_bytes_ += message->length - message->arrived_bytes;
   }
-  if ((message->announced || message->not_ready) && message->length > 0) {
+  if (message->not_ready || (message->announced && message->length > 0)) {
     clears_.PushBack(message);
     RequestGrant();
   }
@@ -275,6 +275,12 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
       RefuseWrite(message);
       return Taken::kNo;
     }
+  }
+  // A peer that answers twice does not write into what the first answer gave back.
+  if (message->kind == MessageKind::kReadResponse && FindRequest(message->request) == nullptr) {
+    message->discard = true;
+    message->target = nullptr;
+    message->target_bytes = 0;
   }
   switch (message->segments.Set(header.offset / segment_bytes)) {
     case SegmentTracker::Result::kDuplicate:
@@ -403,6 +409,10 @@ void Receiver::ExecuteRequest(RxMessage* message) {
   PostAnswer(message, MessageKind::kAtomicResponse, before, nullptr, 0, kUnregistered);
 }
 
+MessageKind Receiver::AnswerTo(MessageKind request) {
+  return request == MessageKind::kReadRequest ? MessageKind::kReadResponse : MessageKind::kAtomicResponse;
+}
+
 void Receiver::FinishAnswer(RxMessage* message) {
   TxMessage* request = FindRequest(message->request);
   if (request == nullptr) return;
@@ -412,7 +422,7 @@ void Receiver::FinishAnswer(RxMessage* message) {
       status = OperationStatus::kRemoteError;
     }
     owner_->sender().FinishRequest(request, status, 0);
-  } else if (request->wants_answer) {
+  } else if (request->wants_answer && message->kind == AnswerTo(request->kind)) {
     owner_->sender().FinishRequest(request, OperationStatus::kOk, message->value);
   }
 }

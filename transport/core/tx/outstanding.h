@@ -32,6 +32,7 @@ struct Outstanding {
   uint8_t remote_port = 0;
   State state = State::kResolved;
   Kind kind = Kind::kSegment;
+  bool counted = false;                   // in Sender::retransmit_bytes_
   bool written = false;                   // by remote placement: sent again only when its path has proven it lost
   LossCause cause = LossCause::kPathGap;  // of the verdict, once there is one
 };

@@ -58,7 +58,7 @@ void Sender::Post(TxMessage* message, Time now) {
   const uint64_t segment = peer_->segment_bytes;
   message->segments_left = message->payload_bytes == 0 ? 1 : (message->payload_bytes + segment - 1) / segment;
   message->single = message->segments_left == 1;
-  new_.PushBack(message);
+  (message->reports ? new_ : answers_).PushBack(message);
   ready_ports_ = AllPorts();
 }
 
@@ -73,6 +73,7 @@ bool Sender::Cancel(OperationId id) {
 
 void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = new_.front()) Finish(message, status);
+  while (TxMessage* message = answers_.front()) Finish(message, status);
   while (TxMessage* message = waiting_.front()) Finish(message, status);
   while (TxMessage* message = singles_.front()) Finish(message, status);
   while (TxMessage* message = sending_.front()) Finish(message, status);
@@ -91,7 +92,7 @@ bool Sender::UsesRegion(RegionId region) const {
     }
     return false;
   };
-  return uses(new_) || uses(waiting_) || uses(singles_) || uses(sending_) || uses(in_flight_);
+  return uses(new_) || uses(answers_) || uses(waiting_) || uses(singles_) || uses(sending_) || uses(in_flight_);
 }
 
 TxMessage* Sender::FindMessage(uint32_t number_bits) {
@@ -106,15 +107,20 @@ void Sender::FinishRequest(TxMessage* message, OperationStatus status, uint64_t 
 
 // ---- messages become sendable
 
+// Half of the window is for answers alone: where both sides fill theirs with requests, the answers still get through.
 void Sender::AdmitNew() {
-  while (TxMessage* message = new_.front()) {
-    if (messages_.size() >= messages_.bound()) return;
+  while (TxMessage* message = NextToAdmit()) {
     message->link.Unlink();
     message->number = messages_.end();
     messages_.PushBack() = message;
     if (message->kind == wire::MessageKind::kSend) message->match_sequence = next_match_sequence_++;
     Open(message);
   }
+}
+
+TxMessage* Sender::NextToAdmit() {
+  if (!answers_.empty()) return messages_.size() < messages_.bound() ? answers_.front() : nullptr;
+  return messages_.size() < messages_.bound() / 2 ? new_.front() : nullptr;
 }
 
 void Sender::Open(TxMessage* message) {
@@ -225,7 +231,7 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
 }
 
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  probe_due_ &= ~(1u << port);
+  probe_due_ &= outstanding_count_ > 0 ? ~(1u << port) : 0u;
   next_path_probe_ = now + ProbeDelay();
   size_t filled = 0;
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_.size() < outstanding_.bound()) {
@@ -262,7 +268,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
 
 size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   size_t filled = 0;
-  while (filled < room && outstanding_.size() < outstanding_.bound()) {
+  while (filled < room && RoomForNew()) {
     TxMessage* message = announce_.PopFront();
     if (message == nullptr) break;
     message->announced = true;
@@ -299,6 +305,8 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       packet.offset = entry.offset;
       packet.bytes = entry.bytes;
       packet.retransmission = true;
+    } else if (!RoomForNew()) {
+      break;
     } else if (TxMessage* message = blocked == Blocked::kNo ? NextMessage() : singles_.front(); message != nullptr) {
       packet.message = message;
       packet.offset = message->next_offset;
@@ -328,8 +336,8 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     TxMessage* message = packet.message;
     if (packet.retransmission) {
       TakeFromFront(retransmit_);
-      retransmit_bytes_ -= packet.bytes;
       Outstanding& entry = outstanding_[lost];
+      Uncount(entry);
       entry.state = Outstanding::State::kGhost;
       entry.sent_at = now;
       entry.message = nullptr;
@@ -493,8 +501,9 @@ size_t Sender::EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Ti
 }
 
 bool Sender::NeedsPort() const {
-  return !new_.empty() || !singles_.empty() || !sending_.empty() || !retransmit_.empty() || !announce_.empty() ||
-         probe_due_ != 0 || !stuck_at_.is_never() || outstanding_.begin() - floor_told_ > kFloorLag;
+  return !new_.empty() || !answers_.empty() || !singles_.empty() || !sending_.empty() || !retransmit_.empty() ||
+         !announce_.empty() || probe_due_ != 0 || !stuck_at_.is_never() ||
+         outstanding_.begin() - floor_told_ > kFloorLag;
 }
 
 // Messages that wait to be cleared, or bytes that wait for credit, while nothing is on its way that could bring news:

@@ -119,6 +119,10 @@ class Sender {
   Flow& ActiveFlow(uint32_t remote_port, Time now);
   PathPolicy& Paths(uint32_t local_port);
   void AdmitNew();
+  TxMessage* NextToAdmit();
+  // A part of the packet numbers is for what is sent again: without one, a lost packet at the beginning of the window
+  // could never be.
+  bool RoomForNew() const { return outstanding_.size() < outstanding_.bound() / 16 * 15; }
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
@@ -166,6 +170,9 @@ class Sender {
   void ResolvePacketsOf(TxMessage* message);
   void AdvanceBase();
   void Enqueue(PsnList& list, uint64_t psn);
+  void OldestFirst();
+  void QueueRetransmit(uint64_t psn);  // of a message that is not held
+  void Uncount(Outstanding& entry);    // it is not to be sent again, or not yet
   void CompleteFlushes();
   void RearmTimeout();
   void ArmStuckTimer(Time now);
@@ -181,6 +188,7 @@ class Sender {
   AckState* acks_;
 
   IntrusiveList<TxMessage, &TxMessage::link> new_;      // posted, no number yet
+  IntrusiveList<TxMessage, &TxMessage::link> answers_;  // the same, to requests of the peer
   IntrusiveList<TxMessage, &TxMessage::link> waiting_;  // announced, not cleared
   IntrusiveList<TxMessage, &TxMessage::link> singles_;  // to be sent: messages of one segment
   IntrusiveList<TxMessage, &TxMessage::link> sending_;  // and the others

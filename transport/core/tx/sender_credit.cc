@@ -16,8 +16,7 @@ void Sender::Clear(TxMessage* message) {
       outstanding_[psn].state = Outstanding::State::kResolved;
       continue;
     }
-    retransmit_bytes_ += outstanding_[psn].bytes;
-    Enqueue(retransmit_, psn);
+    QueueRetransmit(psn);
   }
   if (message->unsent_bytes() > 0) {
     Sendable(message);
@@ -25,8 +24,10 @@ void Sender::Clear(TxMessage* message) {
     message->state = TxMessage::State::kInFlight;
     in_flight_.PushBack(message);
   }
-  stuck_at_ = Time::Never();
-  stuck_backoff_ = 0;
+  if (waiting_.empty()) {
+    stuck_at_ = Time::Never();
+    stuck_backoff_ = 0;
+  }
   ready_ports_ = AllPorts();
 }
 
@@ -39,7 +40,8 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
                                                                   : 0;
     const uint64_t before = flow.controller->allowance().credit_end;
     flow.controller->OnGrant({.now = now, .credit_end = credit, .rate = wire::DecodeRate(frame.rate)});
-    if (flow.controller->allowance().credit_end > before) {
+    // Credit is no news for a send that was put off.
+    if (flow.controller->allowance().credit_end > before && waiting_.empty()) {
       stuck_at_ = Time::Never();
       stuck_backoff_ = 0;
     }

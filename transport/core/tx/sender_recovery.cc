@@ -9,6 +9,7 @@
 // only after the first kind of verdict: until then a copy may still land.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "transport/base/sequence.h"
 #include "transport/core/tx/sender.h"
@@ -272,7 +273,7 @@ void Sender::Unneeded(Outstanding& entry) {
   entry.message = nullptr;
   if (entry.state == Outstanding::State::kQueued) {
     entry.state = Outstanding::State::kQueuedDead;
-    if (!message->held) retransmit_bytes_ -= entry.bytes;
+    Uncount(entry);
   }
   SegmentAcked(message, entry.kind);
 }
@@ -378,8 +379,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
   if (message->held) {
     Enqueue(message->held_packets, psn);
   } else {
-    retransmit_bytes_ += entry.bytes;
-    Enqueue(retransmit_, psn);
+    QueueRetransmit(psn);
   }
 }
 
@@ -417,7 +417,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
     ResolvePacketsOf(message);
     messages_[message->number] = nullptr;
     while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
-    if (!new_.empty()) ready_ports_ = AllPorts();
+    if (!new_.empty() || !answers_.empty()) ready_ports_ = AllPorts();
   }
   if (message->reports) {
     --operations_;
@@ -452,7 +452,7 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
       entry.state = Outstanding::State::kResolved;
       unacked_.Clear(psn);
     } else if (entry.state == Outstanding::State::kQueued) {
-      if (!message->held) retransmit_bytes_ -= entry.bytes;
+      Uncount(entry);
       entry.state = Outstanding::State::kQueuedDead;
       unacked_.Clear(psn);
     }
@@ -496,6 +496,17 @@ void Sender::AdvanceBase() {
   unacked_.AdvanceTo(outstanding_.begin());
 }
 
+void Sender::QueueRetransmit(uint64_t psn) {
+  Outstanding& entry = outstanding_[psn];
+  entry.counted = true;
+  retransmit_bytes_ += entry.bytes;
+  Enqueue(retransmit_, psn);
+}
+
+void Sender::Uncount(Outstanding& entry) {
+  if (std::exchange(entry.counted, false)) retransmit_bytes_ -= entry.bytes;
+}
+
 void Sender::Enqueue(PsnList& list, uint64_t psn) {
   outstanding_[psn].next = PsnList::kNone;
   if (list.empty()) {
@@ -513,8 +524,22 @@ uint64_t Sender::TakeFromFront(PsnList& list) {
   return psn;
 }
 
+// When numbers run out, what stands at the beginning of the window holds up all the rest: it goes first.
+void Sender::OldestFirst() {
+  const uint64_t oldest = outstanding_.begin();
+  if (outstanding_[oldest].state != Outstanding::State::kQueued || !outstanding_[oldest].counted) return;
+  if (retransmit_.head == oldest) return;
+  uint64_t before = retransmit_.head;
+  while (outstanding_[before].next != oldest) before = outstanding_[before].next;
+  outstanding_[before].next = outstanding_[oldest].next;
+  if (retransmit_.tail == oldest) retransmit_.tail = before;
+  outstanding_[oldest].next = retransmit_.head;
+  retransmit_.head = oldest;
+}
+
 // The next packet to send again, or kNone; takes out those that are no longer wanted or must wait.
 uint64_t Sender::PeekRetransmit() {
+  if (!RoomForNew()) OldestFirst();
   while (!retransmit_.empty()) {
     Outstanding& entry = outstanding_[retransmit_.head];
     if (entry.state == Outstanding::State::kQueuedDead) {
@@ -523,7 +548,7 @@ uint64_t Sender::PeekRetransmit() {
     } else if (entry.message->held) {
       TxMessage* message = entry.message;
       const uint64_t psn = TakeFromFront(retransmit_);
-      retransmit_bytes_ -= entry.bytes;
+      Uncount(entry);
       Enqueue(message->held_packets, psn);
     } else {
       return retransmit_.head;

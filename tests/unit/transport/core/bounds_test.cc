@@ -131,6 +131,55 @@ TEST_P(BoundsTest, MoreLargeMessagesThanMayBeOpen) {
   AwaitAll();
 }
 
+// Both sides fill their window of open messages with requests; the answers need numbers of it too.
+TEST_P(BoundsTest, RequestsOfBothSidesLeaveRoomForTheAnswers) {
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 10'000;
+  Start(options);
+  GuardedBuffer& memory = NewFilled(64, 1);
+  const RemoteMemory remote[2] = {Export(0, memory, kRemoteRead), Export(1, memory, kRemoteRead)};
+  GuardedBuffer& in = NewBuffer(64);
+  for (uint32_t i = 0; i < limits::kMaxOpenMessages + 500; ++i) {
+    for (uint32_t from = 0; from < 2; ++from) Read(from, in, remote[1 - from]);
+  }
+  AwaitAll();
+}
+
+// A message that was put off keeps its packet numbers while others go on, and still needs new ones in the end.
+TEST_P(BoundsTest, APutOffMessageHoldsNobodyUpForEver) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 64 * 1024;
+  Start(options);
+  for (uint64_t i = 0; i < 30; ++i) Send(0, NewFilled(4000, i), 1);  // more than the store holds
+  world().RunFor(Duration::Millis(1));
+  constexpr size_t kBytes = 8'000'000;
+  GuardedBuffer& out = NewFilled(kBytes, 7);
+  GuardedBuffer& in = NewBuffer(kBytes);
+  for (int i = 0; i < 12; ++i) {  // more packets than there are numbers
+    Receive(1, in, 2);
+    Send(0, out, 2);
+  }
+  world().RunFor(Duration::Millis(100));
+  for (uint64_t i = 0; i < 30; ++i) Receive(1, NewBuffer(4000), 1);
+  AwaitAll();
+  EXPECT_TRUE(in.Holds(7));
+}
+
+// An empty message has no payload that could be granted, but its receive still clears it.
+TEST_P(BoundsTest, AnEmptyMessageThatWasPutOffGoesAsSoonAsItMay) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 16 * 1024;
+  Start(options);
+  GuardedBuffer& nothing = NewBuffer(0);
+  for (int i = 0; i < 1000; ++i) Send(0, nothing, 1);
+  const uint64_t last = Send(0, nothing, 2);
+  world().RunFor(Duration::Millis(700));
+  Receive(1, nothing, 2);
+  Await(0, last, Duration::Millis(20));
+  for (int i = 0; i < 1000; ++i) Receive(1, nothing, 1);
+  AwaitAll();
+}
+
 TEST_P(BoundsTest, TooLongMessagesAreRefused) {
   Start(Options());
   const uint64_t bytes = limits::kMaxMessageBytes + 1;

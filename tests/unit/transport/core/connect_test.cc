@@ -239,6 +239,17 @@ TEST_F(ConnectTest, BothWaysAtOnce) {
   EXPECT_EQ(Count(1, ConnectionEventKind::kEstablished), 2u);
 }
 
+// Each of them has its turn at each port, before any of them has to try again.
+TEST_F(ConnectTest, ManyAtOnceOverSeveralPorts) {
+  WorldOptions options;
+  options.ports = 4;
+  Start(options, false);
+  const ListenAddress address = endpoint(1).listen_address(endpoint(1).Listen());
+  for (int i = 0; i < 40; ++i) ConnectTo(address);
+  EXPECT_TRUE(
+      world().RunUntil([&] { return Count(0, ConnectionEventKind::kEstablished) == 40; }, Duration::Millis(40)));
+}
+
 TEST_F(ConnectTest, AnEndpointMayConnectToItself) {
   const ListenAddress address = endpoint(0).listen_address(endpoint(0).Listen());
   const ConnectionId connection = ConnectTo(address);
