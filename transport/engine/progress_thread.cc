@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace paceline {
+namespace {
+
+constexpr int kTurnsOfCallers = 100;  // between two passes
+
+}  // namespace
 
 ProgressThread::ProgressThread(Progress* progress, std::function<Time()> after_pass)
     : progress_(progress), after_pass_(std::move(after_pass)), thread_([this] { Run(); }) {}
@@ -42,8 +47,9 @@ void ProgressThread::Run() {
       // Set before the lock is released: whoever posts after this pass sees it and wakes us.
       sleeping_ = !busy;
     }
-    // A mutex is not fair: without this the thread would take it again before a waiting caller gets to run.
-    while (waiting_.load(std::memory_order_relaxed) > 0) sched_yield();
+    // A mutex is not fair: without this the thread would take it again before a waiting caller gets to run. Callers
+    // that never leave off must not keep it from its passes, though.
+    for (int turn = 0; turn < kTurnsOfCallers && waiting_.load(std::memory_order_relaxed) > 0; ++turn) sched_yield();
     // The pass may have taken in the wake that came with the order to stop.
     if (!busy && !stop_.load(std::memory_order_acquire)) progress_->Idle(deadline);
   }

@@ -26,6 +26,9 @@ Result<RegionId> Context::RegisterMemory(void* base, uint64_t bytes, uint8_t acc
 }
 
 Result<RegionId> Context::RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access) {
+  if (connection.impl_ != impl_) {
+    return Status(StatusCode::kInvalidArgument, "the connection is not one of this context's");
+  }
   return impl_->RegisterMemory(base, bytes, access, connection.id());
 }
 

@@ -49,8 +49,10 @@ void ContextImpl::CloseAll() {
   };
   end_each(&Endpoint::Close);
   while (true) {
-    if (Pass()) continue;
-    if (all_closed() || progress_->now() >= deadline) break;
+    const bool busy = Pass();
+    if (progress_->now() >= deadline) break;
+    if (busy) continue;
+    if (all_closed()) break;
     IdleOnce(deadline);
   }
   end_each(&Endpoint::Abort);
@@ -273,8 +275,7 @@ void ContextImpl::NotifyWaiters() {
   ready_.store(true, std::memory_order_release);
   if (!armed_) return;
   armed_ = false;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+  Notify();
 }
 
 bool ContextImpl::FillRing() {
@@ -322,9 +323,10 @@ bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nano
     if (threaded_) {
       if (MonotonicNow() >= deadline) return false;
       usleep(50);  // connection set-up only: no need to be quick
-    } else if (!Pass()) {
-      if (progress_->now() >= deadline) return Locked(false, done);
-      IdleOnce(deadline);
+    } else {
+      const bool busy = Pass();
+      if (progress_->now() >= deadline) return done();
+      if (!busy) IdleOnce(deadline);
     }
   }
 }
@@ -334,30 +336,42 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
   const Time deadline = start + Duration::Nanos(timeout.count());
   const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
   if (!threaded_) {
+    if (ready()) return true;
     while (true) {
+      const bool busy = Pass();
       if (ready()) return true;
+      // After the pass, which takes in the wake that comes with an interrupt.
       if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
-      if (Pass()) continue;
-      if (ready()) return true;
       if (progress_->now() >= deadline) return false;
-      IdleOnce(deadline);
+      if (!busy) IdleOnce(deadline);
     }
   }
   const Time spin_until = std::min(deadline, start + (progress_->crowded() ? Duration() : spin_));
   while (!ready_.load(std::memory_order_acquire) && MonotonicNow() < spin_until) {
   }
+  bool registered = false;
+  // This thread may have taken in a notice that was for all: the next one looks for itself, and arms again.
+  const auto leave = [&] {
+    if (registered) --waiters_;
+    if (waiters_ > 0 || armed_by_caller_) Notify();
+  };
   while (true) {
     const bool there = Locked(false, [&] {
-      uint64_t count;
-      [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
-      armed_ = !ready();
-      if (armed_) ready_.store(false, std::memory_order_release);
-      return !armed_;
+      if (!ArmUnless(ready)) {
+        leave();
+        return true;
+      }
+      if (!registered) ++waiters_;
+      registered = true;
+      return false;
     });
     if (there) return true;
-    if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
+    const bool interrupted = interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false);
     const Duration left = deadline.is_never() ? Duration::Seconds(3600) : deadline - MonotonicNow();
-    if (left <= Duration()) return false;
+    if (interrupted || left <= Duration()) {
+      Locked(false, leave);
+      return false;
+    }
     const timespec span = {.tv_sec = left.nanos() / 1'000'000'000, .tv_nsec = left.nanos() % 1'000'000'000};
     pollfd waiting = {.fd = notify_, .events = POLLIN, .revents = 0};
     ppoll(&waiting, 1, &span, nullptr);
@@ -370,8 +384,7 @@ void ContextImpl::Interrupt() {
     progress_->Wake();
     return;
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+  Notify();
 }
 
 bool ContextImpl::Arm() {
@@ -380,13 +393,22 @@ bool ContextImpl::Arm() {
     return progress_->Arm();
   }
   return Locked(false, [&] {
-    uint64_t count;
-    [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
-    if (FillRing() || std::exchange(event_seen_, false)) return false;
-    ready_.store(false, std::memory_order_release);
-    armed_ = true;
-    return true;
+    armed_by_caller_ = ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
+    return armed_by_caller_;
   });
+}
+
+bool ContextImpl::ArmUnless(const std::function<bool()>& ready) {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
+  armed_ = !ready();
+  if (armed_) ready_.store(false, std::memory_order_release);
+  return armed_;
+}
+
+void ContextImpl::Notify() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
 }
 
 // ---- looking in

@@ -101,6 +101,9 @@ class ContextImpl {
   bool FillRing();
   void PublishCounters();
   void NotifyWaiters();
+  void Notify();
+  // Inside Locked: takes in the notice; if not `ready`, whoever brings something gives the next one.
+  bool ArmUnless(const std::function<bool()>& ready);
   void IdleOnce(Time deadline);
 
   std::unique_ptr<Engine> engine_;
@@ -122,6 +125,8 @@ class ContextImpl {
   bool threaded_ = false;           // there is a progress thread; set before it runs, unlike thread_
   int notify_ = -1;                 // progress thread: eventfd behind descriptor()
   bool armed_ = false;              // progress thread: somebody waits for notify_
+  bool armed_by_caller_ = false;    // by the last Arm, which watches descriptor() on its own
+  uint32_t waiters_ = 0;            // progress thread: threads that sleep in Wait
   std::atomic<bool> ready_{false};  // progress thread: a completion or event waits; a hint without the lock
   std::atomic<bool> interrupted_{false};
 

@@ -62,13 +62,14 @@ std::vector<std::string> ListCounterPages() {
     const std::string name = entry->d_name;
     if (!IsPageName(name)) continue;
     const std::string path = kFolder + name;
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
       // Nobody holds it: its owner is dead. Looked at by name again, for it may have been replaced meanwhile.
       struct stat ours {
       }, now{};
-      if (fstat(fd, &ours) == 0 && stat(path.c_str(), &now) == 0 && ours.st_ino == now.st_ino && ours.st_size > 0) {
+      if (fstat(fd, &ours) == 0 && S_ISREG(ours.st_mode) && stat(path.c_str(), &now) == 0 &&
+          ours.st_ino == now.st_ino && ours.st_size > 0) {
         unlink(path.c_str());
       }
     } else {
@@ -85,14 +86,15 @@ Result<CountersSnapshot> ReadCounterPage(const std::string& name) {
   if (!IsPageName(name))
     return Status(StatusCode::kInvalidArgument, "\"" + name + "\" is not the name of a counters page");
   const std::string path = kFolder + name;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) {
     const StatusCode code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kPermissionDenied;
     return Status(code, "counters page " + name + ": " + std::strerror(errno));
   }
   struct stat info {};
   void* map = MAP_FAILED;
-  const bool large_enough = fstat(fd, &info) == 0 && static_cast<size_t>(info.st_size) >= kHeaderBytes;
+  const bool large_enough =
+      fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && static_cast<size_t>(info.st_size) >= kHeaderBytes;
   const size_t size = large_enough ? static_cast<size_t>(info.st_size) : 0;
   if (large_enough) map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -264,8 +265,94 @@ TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
   other.join();
 }
 
+TEST_P(ContextTest, AnInterruptIsNeverLost) {
+  std::atomic<int> ended{0};
+  std::thread waiting([&] {
+    for (int i = 0; i < 2000; ++i, ++ended) EXPECT_FALSE(contexts_[0]->Wait(3600s));
+  });
+  for (int i = 0; i < 2000; ++i) {
+    contexts_[0]->Interrupt();
+    while (ended <= i) std::this_thread::yield();
+  }
+  waiting.join();
+}
+
+TEST_P(ContextTest, AWaitEndsInTimeWhilePacketsCome) {
+  Connect();
+  std::vector<uint8_t> memory(1 << 20), from(1 << 20);
+  auto region = contexts_[0]->RegisterMemory(memory.data(), memory.size(), kRemoteWrite);
+  ASSERT_TRUE(region.ok());
+  const RemoteMemory remote = contexts_[0]->ExportMemory(*region);
+  std::atomic<bool> stop{false};
+  std::thread writes([&] {
+    Completion completion;
+    while (!stop) {
+      out_.Write({from.data(), from.size()}, remote, 0, 0);
+      contexts_[1]->completions().Poll(&completion, 1);
+    }
+  });
+  while (contexts_[0]->Wait(1ms)) {
+  }
+  // Writes complete nothing here: without an end of its own each wait would last as long as they do.
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(contexts_[0]->Wait(10ms));
+  stop = true;
+  writes.join();
+  in_ = Connection();
+  out_ = Connection();
+  for (auto& context : contexts_) context.reset();  // before the memory goes that is still written
+}
+
+TEST_P(ContextTest, ARegionIsBoundToNobodyElsesConnection) {
+  Connect();
+  uint8_t bytes[64];
+  const Connection none;
+  const Connection* const not_its[] = {&in_, &none};
+  for (const Connection* connection : not_its) {
+    const auto region = contexts_[1]->RegisterMemoryFor(*connection, bytes, sizeof(bytes), kRemoteRead);
+    EXPECT_EQ(region.status().code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(contexts_[1]->RegisterMemoryFor(out_, bytes, sizeof(bytes), kRemoteRead).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
                          [](const auto& mode) { return mode.param == ProgressMode::kManual ? "Manual" : "Thread"; });
+
+// Two threads wait, each for one message, and the first does not come back to see to the second.
+TEST(ContextWait, EveryThreadThatWaitsIsWoken) {
+  ContextOptions options;
+  options.progress = ProgressMode::kThread;
+  auto receives = Context::Create(options), sends = Context::Create(options);
+  ASSERT_TRUE(receives.ok() && sends.ok());
+  auto listener = receives->Listen();
+  ASSERT_TRUE(listener.ok());
+  auto out = sends->Connect(listener->handle());
+  ASSERT_TRUE(out.ok());
+  auto in = listener->WaitAccept(5s);
+  ASSERT_TRUE(in.ok());
+  ASSERT_TRUE(out->WaitEstablished(5s).ok());
+  for (int round = 0; round < 50; ++round) {
+    uint8_t to[2];
+    for (uint8_t& byte : to) ASSERT_EQ(in->Receive({&byte, 1}, 0, 0, 0), PostResult::kOk);
+    std::atomic<int> got{0};
+    const auto take_one = [&] {
+      Completion completion;
+      while (receives->completions().Poll(&completion, 1) == 0) receives->Wait(3600s);
+      ++got;
+    };
+    std::thread first(take_one), second(take_one);
+    std::this_thread::sleep_for(1ms);  // both asleep, most of the time
+    uint8_t byte = 1;
+    ASSERT_EQ(out->Send({&byte, 1}, 0, 0), PostResult::kOk);
+    while (got == 0) std::this_thread::yield();
+    ASSERT_EQ(out->Send({&byte, 1}, 0, 0), PostResult::kOk);
+    first.join();
+    second.join();
+    Completion sent;
+    for (int i = 0; i < 2; ++i) {
+      while (sends->completions().Poll(&sent, 1) == 0) sends->Wait(3600s);
+    }
+  }
+}
 
 // A context that goes right after a post still delivers it, and its peer learns of the end at once.
 TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {

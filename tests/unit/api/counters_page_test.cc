@@ -75,6 +75,16 @@ TEST(CountersPage, LeftByAKilledProcessIsRemoved) {
   EXPECT_FALSE(ReadCounterPage(name).ok());
 }
 
+// Anybody may put things where the pages lie.
+TEST(CountersPage, WhatIsNoFileHoldsNobodyUp) {
+  const std::string name = "paceline-" + std::to_string(getpid()) + "-999999";
+  const std::string path = "/dev/shm/" + name;
+  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  ListCounterPages();
+  EXPECT_FALSE(ReadCounterPage(name).ok());
+  EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
 TEST(CountersPage, DamageIsRefused) {
   EXPECT_EQ(ReadCounterPage("../../etc/passwd").status().code(), StatusCode::kInvalidArgument);
   const std::string name = "paceline-test-" + std::to_string(getpid());
