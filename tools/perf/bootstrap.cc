@@ -1,8 +1,10 @@
 #include "tools/perf/bootstrap.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,11 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "transport/engine/clock.h"
 
 namespace paceline::tools {
 namespace {
@@ -56,14 +60,32 @@ absl::StatusOr<int> ListenTcp(const std::string& address, uint16_t port) {
   return socket_fd;
 }
 
+// A host that does not answer at all would otherwise hold connect() for minutes. False: errno says why.
+bool ConnectBefore(int socket_fd, const addrinfo& to, Time deadline) {
+  fcntl(socket_fd, F_SETFL, O_NONBLOCK);
+  if (connect(socket_fd, to.ai_addr, to.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return false;
+    const int64_t left = std::max<int64_t>((deadline - MonotonicNow()).nanos() / 1'000'000, 0);
+    pollfd waiting = {.fd = socket_fd, .events = POLLOUT, .revents = 0};
+    int error = ETIMEDOUT;
+    socklen_t size = sizeof(error);
+    if (poll(&waiting, 1, static_cast<int>(left)) > 0) getsockopt(socket_fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    errno = error;
+    if (error != 0) return false;
+  }
+  fcntl(socket_fd, F_SETFL, 0);
+  return true;
+}
+
 absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, double seconds) {
   AddressList list;
   if (absl::Status status = Resolve(host, port, false, list); !status.ok()) return status;
-  for (double left = seconds;; left -= 0.1) {
+  const Time deadline = MonotonicNow() + Duration::Seconds(1).Scaled(seconds);
+  while (true) {
     for (const addrinfo* at = list.first; at != nullptr; at = at->ai_next) {
       const int socket_fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (socket_fd < 0) continue;
-      if (connect(socket_fd, at->ai_addr, at->ai_addrlen) == 0) {
+      if (ConnectBefore(socket_fd, *at, deadline)) {
         const int one = 1;
         setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         return socket_fd;
@@ -72,7 +94,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, double se
       close(socket_fd);
       errno = error;
     }
-    if (left <= 0) return Errno(absl::StrCat("no paceline perf server at ", host, ", port ", port));
+    if (MonotonicNow() >= deadline) return Errno(absl::StrCat("no paceline perf server at ", host, ", port ", port));
     usleep(100'000);
   }
 }

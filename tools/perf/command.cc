@@ -141,6 +141,9 @@ int Run(const PerfArguments& arguments) {
   if (!spec.ok()) return speaks ? Fail(spec.status()) : kFailed;
   if (arguments.mode == "server" && arguments.cc.empty()) options->congestion_control = spec->congestion_control;
   if (options->local_ranks == 0) options->local_ranks = team->local_ranks;
+  // Room for the largest window to each peer and for what ends a stream.
+  if (options->max_operations == 0) options->max_operations = 2 * kMostWindow;
+  if (options->max_completions == 0) options->max_completions = std::max(65536u, 4 * kMostWindow * rendezvous.world());
   auto session = Session::Create(*options, &rendezvous);
   if (!session.ok()) return speaks ? Fail(session.status()) : kFailed;
   const absl::Status status = Measure(**session, *spec, arguments, options->lane, reports);

@@ -116,7 +116,9 @@ absl::StatusOr<TestSpec> ToTestSpec(const PerfArguments& arguments) {
                  : arguments.sizes.empty() ? kDefaultSeconds
                                            : kDefaultSweepSeconds;
   spec.warmup = arguments.warmup;
-  if (arguments.window > 4096) return absl::InvalidArgumentError("--window may be 1 to 4096");
+  if (arguments.window > kMostWindow) {
+    return absl::InvalidArgumentError(absl::StrCat("--window may be 1 to ", kMostWindow));
+  }
   spec.window = arguments.window;
   spec.bidirectional = arguments.bidirectional;
   if (!arguments.rate.empty()) {

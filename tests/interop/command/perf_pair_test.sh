@@ -22,6 +22,7 @@ field "$work/sweep.json" "[r['size'] for r in d['runs']] == [256, 512, 1024] and
 expect 0 " messages " perf local --size 4K --seconds 0.4 --interval 0.1
 expect 0 "yes" perf local --size 100K --iterations 50 --progress thread
 expect 0 "yes" perf local --size 64 --iterations 500 --window 1
+expect 0 "yes" perf local --size 64 --iterations 10000 --window 4096
 
 # JSON alone on standard output.
 "$paceline" perf local --size 64 --iterations 20 --json - >"$work/alone.json"
