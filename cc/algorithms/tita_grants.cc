@@ -236,6 +236,7 @@ void TitaReceiver::Enter(FlowRing& ring, uint32_t id) {
 
 // A limit that was not there before holds also for those who wait for the port already.
 void TitaReceiver::QueueAnew(Time now) {
+  newcomers_.clear();  // those that stay in the ring go to its end, not beside one that is still to be looked at
   for (size_t n = ring_.size(); n > 0; --n) {
     const uint32_t id = ring_.front();
     LeaveQueues(id);

@@ -293,7 +293,7 @@ TEST_P(ContextTest, AWaitEndsInTimeWhilePacketsCome) {
   });
   while (contexts_[0]->Wait(1ms)) {
   }
-  // Writes complete nothing here: without an end of its own each wait would last as long as they do.
+  // Writes complete nothing here.
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(contexts_[0]->Wait(10ms));
   stop = true;
   writes.join();
