@@ -305,9 +305,8 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       packet.offset = entry.offset;
       packet.bytes = entry.bytes;
       packet.retransmission = true;
-    } else if (!RoomForNew()) {
-      break;
-    } else if (TxMessage* message = blocked == Blocked::kNo ? NextMessage() : singles_.front(); message != nullptr) {
+    } else if (TxMessage* message = blocked == Blocked::kNo ? NextMessage() : singles_.front();
+               message != nullptr && RoomForNew()) {
       packet.message = message;
       packet.offset = message->next_offset;
       packet.bytes = SegmentBytes(*message, message->next_offset);
