@@ -60,6 +60,19 @@ absl::StatusOr<int> ListenTcp(const std::string& address, uint16_t port) {
   return socket_fd;
 }
 
+// Small frames go at once, and a host that falls silent is given up after about 20 s.
+void TuneTcp(int socket_fd) {
+  const auto set = [socket_fd](int level, int name, int value) {
+    setsockopt(socket_fd, level, name, &value, sizeof(value));
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 20'000);
+}
+
 // A host that does not answer at all would otherwise hold connect() for minutes. False: errno says why.
 bool ConnectBefore(int socket_fd, const addrinfo& to, Time deadline) {
   fcntl(socket_fd, F_SETFL, O_NONBLOCK);
@@ -86,8 +99,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, double se
       const int socket_fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (socket_fd < 0) continue;
       if (ConnectBefore(socket_fd, *at, deadline)) {
-        const int one = 1;
-        setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        TuneTcp(socket_fd);
         return socket_fd;
       }
       const int error = errno;
@@ -143,8 +155,7 @@ absl::StatusOr<std::vector<int>> TakeRanks(int listener, uint32_t world) {
       if (errno == EINTR) continue;
       return Errno("accept");
     }
-    const int one = 1;
-    setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    TuneTcp(socket_fd);
     const timeval limit = {.tv_sec = 5, .tv_usec = 0};
     setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     uint32_t rank = 0;

@@ -15,8 +15,6 @@
 
 namespace paceline::tools {
 
-inline constexpr uint32_t kMostWindow = 4096;  // messages outstanding per rank
-
 // As typed.
 struct PerfArguments {
   std::string mode;  // server, client, local, alltoall, incast, allreduce, permutation

@@ -27,22 +27,26 @@ absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
     return absl::InvalidArgumentError("a rank's result is not readable");
   }
   RankResult result;
-  result.messages = json.value("messages", result.messages);
-  result.bytes = json.value("bytes", result.bytes);
-  result.seconds = json.value("seconds", result.seconds);
-  result.cpu_seconds = json.value("cpu_seconds", result.cpu_seconds);
-  result.iterations = json.value("iterations", result.iterations);
-  result.latency = Histogram::FromJson(json["latency"]);
-  result.operation = Histogram::FromJson(json["operation"]);
-  result.latency_kind = json.value("latency_kind", result.latency_kind);
-  result.verified = json.value("verified", false);
-  result.checked_bytes = json.value("checked_bytes", result.checked_bytes);
-  result.retransmits = json.value("retransmits", result.retransmits);
-  result.retransmitted_bytes = json.value("retransmitted_bytes", result.retransmitted_bytes);
-  result.drops = json.value("drops", result.drops);
-  result.impaired_bytes = json.value("impaired_bytes", result.impaired_bytes);
-  result.data_bytes = json.value("data_bytes", result.data_bytes);
-  result.counters = json.value("counters", result.counters);
+  try {
+    result.messages = json.value("messages", result.messages);
+    result.bytes = json.value("bytes", result.bytes);
+    result.seconds = json.value("seconds", result.seconds);
+    result.cpu_seconds = json.value("cpu_seconds", result.cpu_seconds);
+    result.iterations = json.value("iterations", result.iterations);
+    result.latency = Histogram::FromJson(json["latency"]);
+    result.operation = Histogram::FromJson(json["operation"]);
+    result.latency_kind = json.value("latency_kind", result.latency_kind);
+    result.verified = json.value("verified", false);
+    result.checked_bytes = json.value("checked_bytes", result.checked_bytes);
+    result.retransmits = json.value("retransmits", result.retransmits);
+    result.retransmitted_bytes = json.value("retransmitted_bytes", result.retransmitted_bytes);
+    result.drops = json.value("drops", result.drops);
+    result.impaired_bytes = json.value("impaired_bytes", result.impaired_bytes);
+    result.data_bytes = json.value("data_bytes", result.data_bytes);
+    result.counters = json.value("counters", result.counters);
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("a rank's result is not readable: ", error.what()));
+  }
   return result;
 }
 

@@ -1,14 +1,19 @@
 #include "tools/perf/spec.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/perf/stream.h"
 
 namespace paceline::tools {
 namespace {
 
 constexpr uint64_t kMaxSize = 16ull << 30;
+constexpr const char* kKinds[] = {"pair", "alltoall", "incast", "allreduce", "permutation"};
 
 }  // namespace
 
@@ -30,23 +35,47 @@ nlohmann::json TestSpec::ToJson() const {
 
 absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("format", 0) != 1) {
-    return absl::InvalidArgumentError("the other side is not a paceline perf of this version");
-  }
   TestSpec spec;
-  spec.kind = json.value("kind", spec.kind);
-  spec.op = json.value("op", spec.op);
-  spec.sizes = json.value("sizes", spec.sizes);
-  spec.iterations = json.value("iterations", spec.iterations);
-  spec.seconds = json.value("seconds", spec.seconds);
-  spec.warmup = json.value("warmup", spec.warmup);
-  spec.window = json.value("window", spec.window);
-  spec.bidirectional = json.value("bidirectional", spec.bidirectional);
-  spec.rate = json.value("rate", spec.rate);
-  spec.interval = json.value("interval", spec.interval);
-  spec.seed = json.value("seed", spec.seed);
-  spec.congestion_control = json.value("congestion_control", spec.congestion_control);
+  try {
+    if (!json.is_object() || json.value("format", 0) != 1) {
+      return absl::InvalidArgumentError("the other side is not a paceline perf of this version");
+    }
+    spec.kind = json.value("kind", spec.kind);
+    spec.op = json.value("op", spec.op);
+    spec.sizes = json.value("sizes", spec.sizes);
+    spec.iterations = json.value("iterations", spec.iterations);
+    spec.seconds = json.value("seconds", spec.seconds);
+    spec.warmup = json.value("warmup", spec.warmup);
+    spec.window = json.value("window", spec.window);
+    spec.bidirectional = json.value("bidirectional", spec.bidirectional);
+    spec.rate = json.value("rate", spec.rate);
+    spec.interval = json.value("interval", spec.interval);
+    spec.seed = json.value("seed", spec.seed);
+    spec.congestion_control = json.value("congestion_control", spec.congestion_control);
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("what the other side wants measured: ", error.what()));
+  }
+  if (absl::Status status = spec.Check(); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the other side asks for ", status.message()));
+  }
   return spec;
+}
+
+absl::Status TestSpec::Check() const {
+  const auto refuse = [](auto... text) { return absl::InvalidArgumentError(absl::StrCat(text...)); };
+  if (const auto parsed = ParsePairOp(op); !parsed.ok()) return parsed.status();
+  if (std::find(std::begin(kKinds), std::end(kKinds), kind) == std::end(kKinds)) {
+    return refuse("test \"", kind, "\" is unknown; it may be ", absl::StrJoin(kKinds, ", "));
+  }
+  if (sizes.empty()) return refuse("--size is missing");
+  for (const uint64_t size : sizes) {
+    if (size == 0 || size > kMaxSize) return refuse("--size ", size, ": may be 1 to ", kMaxSize);
+  }
+  if (!(seconds > 0 && seconds <= 86400)) return refuse("--seconds ", seconds, ": may be more than 0, at most 86400");
+  if (window > kMostWindow) return refuse("--window ", window, ": may be 1 to ", kMostWindow);
+  if (!(rate >= 0 && rate <= 1e15)) return refuse("--rate ", rate, ": may be more than 0, at most 1e15 bit/s");
+  if (!(interval >= 0)) return refuse("--interval ", interval, ": may be more than 0 seconds");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> ParseSize(const std::string& text) {

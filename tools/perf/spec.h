@@ -12,6 +12,8 @@
 
 namespace paceline::tools {
 
+inline constexpr uint32_t kMostWindow = 4096;  // messages outstanding per rank
+
 struct TestSpec {
   std::string kind = "pair";              // pair, alltoall, incast, allreduce, permutation
   std::string op = "send";                // pair: send, write, write_imm, read, atomic
@@ -27,7 +29,11 @@ struct TestSpec {
   uint64_t seed = 1;    // of the permutation
   std::string congestion_control = "tita";  // must be the same on all ranks
 
+  // Names the first value that is out of its range, by its flag.
+  absl::Status Check() const;
   nlohmann::json ToJson() const;
+  // Another build, or a stranger, may have written it: refused when it cannot be read or asks for what no command line
+  // can.
   static absl::StatusOr<TestSpec> FromJson(const std::string& text);
 };
 

@@ -187,6 +187,10 @@ void Endpoint::Impl::SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t
 
 size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now,
                                        AckPolicy acks) {
+  // Each single frame fits into the least, and no real network takes less; what finds no room goes in the next packet.
+  constexpr uint32_t kLeastBytes = 512;
+  const size_t most =
+      std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes);
   size_t filled = 0;
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
@@ -194,7 +198,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       filled += TransmitRequest(connection, port, burst, at + filled, now);
     } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
-      const size_t size = connection->BuildControl(burst.headers[at + filled], now);
+      const size_t size = connection->BuildControl(std::span(burst.headers[at + filled]).first(most), now);
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().handle[port], size);
         burst.segments[at + filled].entropy = NextControlEntropy(port);

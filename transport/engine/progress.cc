@@ -96,7 +96,11 @@ bool Progress::Idle(Time deadline) {
   if (timer_set_) SetTimer(Time::Never());
   epoll_event events[4];
   const timespec timeout = ToTimespec(span);
-  epoll_pwait2(epoll_, events, 4, span.is_infinite() ? nullptr : &timeout, nullptr);
+  if (epoll_pwait2(epoll_, events, 4, span.is_infinite() ? nullptr : &timeout, nullptr) < 0 && errno == ENOSYS) {
+    // Linux before 5.11: the timer, which is among the descriptors, has the precision that epoll_wait lacks.
+    SetTimer(span.is_infinite() ? Time::Never() : now_ + span);
+    epoll_wait(epoll_, events, 4, -1);
+  }
   return true;
 }
 

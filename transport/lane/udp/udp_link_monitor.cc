@@ -1,5 +1,6 @@
 #include "transport/lane/udp/udp_link_monitor.h"
 
+#include <ifaddrs.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -43,6 +44,26 @@ void UdpLinkMonitor::AskLinkState() {
              ioctl(fd.get(), SIOCGIFFLAGS, &request) == 0 && IsUp(static_cast<uint16_t>(request.ifr_flags));
 }
 
+void UdpLinkMonitor::AskAddress() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return;  // as it was
+  char name[IF_NAMESIZE] = {};
+  if_indextoname(interface_index_, name);
+  has_address_ = false;
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != address_.family() ||
+        std::strcmp(at->ifa_name, name) != 0) {
+      continue;
+    }
+    has_address_ |=
+        address_.family() == AF_INET
+            ? reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr == address_.v4.sin_addr.s_addr
+            : std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr, &address_.v6.sin6_addr,
+                          sizeof(in6_addr)) == 0;
+  }
+  freeifaddrs(all);
+}
+
 void UdpLinkMonitor::Update() {
   const bool up = link_up_ && has_address_;
   if (up == status_.up) return;
@@ -78,15 +99,19 @@ void UdpLinkMonitor::HandleMessage(const nlmsghdr* message) {
 
 void UdpLinkMonitor::Poll() {
   std::array<uint32_t, 4096> buffer;
-  for (;;) {
+  for (bool lost = false;;) {
     const ssize_t bytes = recv(netlink_.get(), buffer.data(), sizeof(buffer), MSG_DONTWAIT);
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0 && errno == ENOBUFS) {  // messages were lost
-      AskLinkState();
-      Update();
+    if (bytes < 0 && errno == ENOBUFS) {  // what is still to be read is older than what was lost
+      lost = true;
       continue;
     }
-    if (bytes <= 0) return;
+    if (bytes <= 0) {
+      if (!lost) return;
+      AskLinkState();
+      AskAddress();
+      return Update();
+    }
     auto left = static_cast<unsigned>(bytes);
     for (const auto* message = reinterpret_cast<const nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
          message = NLMSG_NEXT(message, left)) {

@@ -37,6 +37,8 @@ class UdpLinkMonitor {
   void HandleAddressMessage(const nlmsghdr* message);
   // Asks for the state of the interface: at the start, and when messages were lost.
   void AskLinkState();
+  // Whether the address is still there: when messages were lost.
+  void AskAddress();
   void Update();
 
   FileDescriptor netlink_;

@@ -31,6 +31,8 @@ TEST(Result, TravelsWhole) {
 TEST(Result, NonsenseIsRefused) {
   EXPECT_FALSE(RankResult::FromJson("").ok());
   EXPECT_FALSE(RankResult::FromJson("{}").ok());
+  EXPECT_FALSE(RankResult::FromJson("{\"latency\": {}, \"operation\": {}}").ok());
+  EXPECT_FALSE(RankResult::FromJson("{\"latency\": 1, \"operation\": 2}").ok());
 }
 
 }  // namespace

@@ -50,9 +50,27 @@ TEST(Spec, TravelsWhole) {
 }
 
 TEST(Spec, StrangersAreRefused) {
-  for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 2}"}) {
+  for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 2}", "{\"format\": \"1\"}",
+                           "{\"format\": 1, \"kind\": 5}", "{\"format\": 1, \"sizes\": {\"a\": 1}}"}) {
     EXPECT_FALSE(TestSpec::FromJson(text).ok()) << text;
   }
+}
+
+TEST(Spec, WhatNoCommandLineCanAskForIsRefused) {
+  const auto refused = [](auto change) {
+    TestSpec spec;
+    change(spec);
+    return std::string(TestSpec::FromJson(spec.ToJson().dump()).status().message());
+  };
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.kind = "dance"; }), HasSubstr("dance"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.op = "dance"; }), HasSubstr("dance"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.sizes = {}; }), HasSubstr("--size"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.sizes = {64, 0}; }), HasSubstr("--size 0"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.sizes = {~0ull}; }), HasSubstr("--size"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.window = kMostWindow + 1; }), HasSubstr("--window"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.seconds = 0; }), HasSubstr("--seconds"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.rate = -1; }), HasSubstr("--rate"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.interval = -1; }), HasSubstr("--interval"));
 }
 
 }  // namespace

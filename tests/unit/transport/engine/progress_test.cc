@@ -1,11 +1,20 @@
 #include "transport/engine/progress.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -116,6 +125,36 @@ TEST(Progress, SleepEndsAtItsDeadline) {
       slept |= a.progress->Idle(deadline);
     }
   }
+}
+
+// From here on the calling process lives on a kernel that lacks this system call.
+bool TakeAway(int call) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {.len = std::size(program), .filter = program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(Progress, SleepsOnAKernelWithoutFineEpollTimeouts) {
+  const auto sleep = [] {
+    if (!TakeAway(SYS_epoll_pwait2)) _exit(2);
+    Side a = MakeSide(0, 8);
+    int sleeps = 0;
+    const Time deadline = MonotonicNow() + Duration::Millis(20);
+    while (MonotonicNow() < deadline) {
+      a.progress->Poll();
+      sleeps += a.progress->Idle(deadline);
+    }
+    _exit(sleeps <= 5 ? 0 : 1);
+  };
+  EXPECT_EXIT(
+      sleep(), [](int status) { return WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2); },
+      "")
+      << "it did not sleep, but came back at once";
 }
 
 TEST(ProgressThread, WorksForTheCallerAndLetsHimIn) {

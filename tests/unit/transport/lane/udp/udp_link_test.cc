@@ -120,6 +120,18 @@ TEST_F(UdpLinkTest, AddressTakenAwayAndGivenBack) {
   EXPECT_TRUE(WaitFor(true));
 }
 
+// More messages than the kernel keeps for us: what it threw away is asked for.
+TEST_F(UdpLinkTest, AddressTakenAwayAndGivenBackAmongMessagesThatWereLost) {
+  MakeVeth("198.51.100.1/24");
+  if (lane_ == nullptr) return;
+  ASSERT_TRUE(WaitFor(true));
+  const std::string flood = "seq 1 2000 | sed 's/.*/link set veth0 alias a&/' | ip -batch - && ";
+  ASSERT_TRUE(Run(flood + "ip addr del 198.51.100.1/24 dev veth0"));
+  EXPECT_TRUE(WaitFor(false));
+  ASSERT_TRUE(Run(flood + "ip addr add 198.51.100.1/24 dev veth0"));
+  EXPECT_TRUE(WaitFor(true));
+}
+
 TEST_F(UdpLinkTest, Ipv6AddressLeavesWithTheLink) {
   MakeVeth("fd00:5::1/64");
   if (lane_ == nullptr) return;
