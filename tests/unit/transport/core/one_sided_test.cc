@@ -1,10 +1,13 @@
 // Write, write with immediate, read, atomics and flush; permissions, bounds, revocation. On every kind of lane.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
+#include "transport/base/limits.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -75,6 +78,47 @@ TEST_P(OneSidedTest, ReadOfEverySize) {
     EXPECT_EQ(Done(0, read)->bytes, bytes);
     EXPECT_TRUE(in.Holds(bytes)) << bytes;
   }
+}
+
+// A peer that answers a read twice at once: the first answer that is whole ends the read and gives its memory back, and
+// the other one must not write there any more.
+TEST_P(OneSidedTest, ASecondAnswerWritesNothingOnceTheReadIsDone) {
+  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a card places answers by itself";
+  GuardedBuffer& source = NewFilled(8000, 1);
+  GuardedBuffer& in = NewBuffer(8000);
+  const RemoteMemory remote = Export(1, source, kRemoteRead);
+  std::vector<NetworkPacket> second_answer;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value() || common->type != wire::PacketType::kData) return;
+    auto header = wire::ParseData(*common, packet.bytes);
+    if (!header.has_value() || header->kind != wire::MessageKind::kReadResponse) return;
+    if (header->offset > 0) fate.extra_delay = Duration::Micros(50);  // the second answer's first part comes before it
+    constexpr uint16_t kLater = 100;
+    header->psn += kLater;
+    header->floor_distance += kLater;
+    header->message += 1;
+    header->flags = wire::kNoPayloadCrc;
+    header->payload_crc = 0;
+    header->frames = {};
+    NetworkPacket forged = packet;
+    std::array<uint8_t, limits::kMaxDataHeaderBytes> bytes;
+    forged.header_bytes = static_cast<uint32_t>(wire::EncodeData(*header, bytes));
+    forged.bytes.assign(bytes.begin(), bytes.begin() + forged.header_bytes);
+    forged.bytes.insert(forged.bytes.end(), packet.payload_bytes, 0x66);
+    second_answer.push_back(forged);
+  });
+  const uint64_t read = Read(0, in, remote);
+  ASSERT_TRUE(world().RunUntil([&] { return second_answer.size() == 2; }));
+  network().Inject(second_answer[0]);
+  AwaitOk(0, read);
+  FillPattern(in.data(), 8000, 2);  // ours again
+  const uint64_t taken = endpoint(0).counters().rx_packets;
+  network().Inject(second_answer[1]);
+  ASSERT_TRUE(world().RunUntil([&] { return endpoint(0).counters().rx_packets > taken; }));
+  EXPECT_TRUE(in.Holds(2));
+  network().SetHook(nullptr);
 }
 
 TEST_P(OneSidedTest, ManyReadsAndWritesAtOnceInBothDirections) {
