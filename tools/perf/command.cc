@@ -139,7 +139,12 @@ int Run(const PerfArguments& arguments) {
 
   const auto spec = AgreeOnSpec(rendezvous, *own_spec);
   if (!spec.ok()) return speaks ? Fail(spec.status()) : kFailed;
-  if (arguments.mode == "server" && arguments.cc.empty()) options->congestion_control = spec->congestion_control;
+  if (arguments.mode == "server" && arguments.cc.empty()) {
+    PerfArguments asked = arguments;
+    asked.cc = spec->congestion_control;
+    options = ToContextOptions(asked);
+    if (!options.ok()) return Fail(options.status());
+  }
   if (options->local_ranks == 0) options->local_ranks = team->local_ranks;
   // Room for the largest window to each peer and for what ends a stream.
   if (options->max_operations == 0) options->max_operations = 2 * kMostWindow;

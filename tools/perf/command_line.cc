@@ -20,7 +20,8 @@ void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
     app.add_option("--op", arguments.op, "send, write, write_imm, read or atomic (default send)");
     app.add_flag("--bidirectional", arguments.bidirectional, "both sides start operations");
     app.add_option("--rate", arguments.rate, "open loop: payload sent per second and side, in Gb/s (5, 5G, 200M)");
-    app.add_option("--interval", arguments.interval, "print a line of progress every so many seconds");
+    app.add_option("--interval", arguments.interval,
+                   "print a line of progress on standard error every so many seconds");
   } else {
     app.add_option("--ranks", arguments.ranks,
                    "processes on this machine (default 2; under mpirun, srun or torchrun: what they say)");

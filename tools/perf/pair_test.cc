@@ -45,8 +45,8 @@ absl::StatusOr<PairMemory> MakeMemory(Session& session, uint32_t window, uint64_
 void PrintInterval(double seconds, uint64_t messages, uint64_t bytes, double& last_seconds, uint64_t& last_bytes) {
   const double span = seconds - last_seconds;
   const double gbps = span > 0 ? static_cast<double>(bytes - last_bytes) * 8 / span / 1e9 : 0;
-  std::printf("  %8.2f s  %12llu messages  %9.3f Gb/s\n", seconds, static_cast<unsigned long long>(messages), gbps);
-  std::fflush(stdout);
+  std::fprintf(stderr, "  %8.2f s  %12llu messages  %9.3f Gb/s\n", seconds, static_cast<unsigned long long>(messages),
+               gbps);
   last_seconds = seconds;
   last_bytes = bytes;
 }

@@ -25,7 +25,7 @@ expect 0 "yes" perf local --size 64 --iterations 500 --window 1
 expect 0 "yes" perf local --size 64 --iterations 10000 --window 4096
 
 # JSON alone on standard output.
-"$paceline" perf local --size 64 --iterations 20 --json - >"$work/alone.json"
+"$paceline" perf local --size 64 --seconds 0.3 --interval 0.1 --json - >"$work/alone.json" 2>/dev/null
 field "$work/alone.json" "d['verified']"
 
 # Server and client, each as a command of its own.
@@ -33,6 +33,12 @@ timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 >"$work/serve
 server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --op write --size 64K --iterations 50
 wait $server || fail "the server's status"
+# The server takes the client's algorithm, and leaves parameters that were meant for another one.
+PACELINE_CC_PARAMETERS=grain_segments=2 timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 \
+  >"$work/server.out" 2>&1 &
+server=$!
+expect 0 "yes" perf client 127.0.0.1 --port 28515 --cc swift --size 64K --iterations 50
+wait $server || fail "the server's status with the client's algorithm: $(cat "$work/server.out")"
 grep -q yes "$work/server.out" || fail "the server says nothing"
 
 # A rendezvous port in use.
