@@ -2,7 +2,7 @@
 include(GoogleTest)
 
 # The standard headers, and what of Abseil and GoogleTest is everywhere, are compiled once: reading them takes a third of
-# a build. Sources still include what they use; the clang build, which has none of this, sees to that.
+# a build. Sources still include what they use; the clang builds, which have none of this, see to that.
 set(paceline_precompiled_headers
     <algorithm> <array> <chrono> <cmath> <cstdint> <cstring> <deque> <functional> <map> <memory> <optional> <set> <span>
     <string> <string_view> <utility> <vector>

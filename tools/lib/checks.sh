@@ -54,7 +54,7 @@ build_and_test() {
   echo "== $preset: built in $((SECONDS - start)) s"
   # Sanitizers of this age lose their way where the kernel randomises addresses over many bits.
   local fixed_addresses=()
-  if [[ $preset =~ ^(asan|tsan|fuzz)$ ]] && setarch -R true 2>/dev/null; then
+  if [[ $preset =~ ^(asan|clang-asan|tsan|fuzz)$ ]] && setarch -R true 2>/dev/null; then
     fixed_addresses=(setarch -R)
   fi
   local junit=$PWD/build/$preset/junit.xml status=0
@@ -89,9 +89,10 @@ check_format() {
 
 # check_tidy FOLDERS: over the sources of the build whose path matches the regular expression.
 check_tidy() {
-  cmake --preset clang -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
-  grep -o '"file": "[^"]*"' build/clang/compile_commands.json | cut -d'"' -f4 | grep -v /build/ | grep -E "$1" | sort -u |
-    quietly build/clang/tidy.log xargs -P "$(nproc)" -n 4 clang-tidy -p build/clang --quiet --warnings-as-errors='*'
+  local build=build/clang-asan
+  cmake --preset clang-asan -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
+  grep -o '"file": "[^"]*"' $build/compile_commands.json | cut -d'"' -f4 | grep -v /build/ | grep -E "$1" | sort -u |
+    quietly $build/tidy.log xargs -P "$(nproc)" -n 4 clang-tidy -p $build --quiet --warnings-as-errors='*'
 }
 
 # finish: what failed, the closing line, and the exit status.

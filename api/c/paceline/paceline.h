@@ -38,9 +38,10 @@ typedef enum paceline_result {
   PACELINE_TIMED_OUT = 7,
   PACELINE_UNIMPLEMENTED = 8,
   PACELINE_INTERNAL = 9,
-  PACELINE_TRY_AGAIN = 20,     /* posts: at a bound: take completions, post again. accept: nothing there yet */
-  PACELINE_NOT_CONNECTED = 21, /* posts: not established, closed or lost */
-  PACELINE_INVALID_MEMORY = 22 /* posts: not registered, out of bounds, or without the permission */
+  PACELINE_TRY_AGAIN = 20,             /* posts: at a bound: take completions, post again. accept: nothing there yet */
+  PACELINE_NOT_CONNECTED = 21,         /* posts: not established, closed or lost */
+  PACELINE_INVALID_MEMORY = 22,        /* posts: not registered, out of bounds, or without the permission */
+  PACELINE_RESULT_LARGEST = 0x7fffffff /* no result: lets C++ hold values of later versions, too */
 } paceline_result;
 
 /* "0.1.0". */

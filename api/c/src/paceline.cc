@@ -171,6 +171,8 @@ const char* paceline_result_name(paceline_result result) {
       return "not connected";
     case PACELINE_INVALID_MEMORY:
       return "invalid memory";
+    case PACELINE_RESULT_LARGEST:
+      break;
   }
   return "unknown";
 }
