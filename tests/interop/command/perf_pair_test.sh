@@ -33,13 +33,13 @@ timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 >"$work/serve
 server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --op write --size 64K --iterations 50
 wait $server || fail "the server's status"
+grep -q yes "$work/server.out" || fail "the server says nothing"
 # The server takes the client's algorithm, and leaves parameters that were meant for another one.
 PACELINE_CC_PARAMETERS=grain_segments=2 timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 \
   >"$work/server.out" 2>&1 &
 server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --cc swift --size 64K --iterations 50
 wait $server || fail "the server's status with the client's algorithm: $(cat "$work/server.out")"
-grep -q yes "$work/server.out" || fail "the server says nothing"
 
 # A rendezvous port in use.
 timeout 60 "$paceline" perf server --port 28516 --listen 127.0.0.1 >/dev/null 2>&1 &
