@@ -68,6 +68,7 @@ void PullReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   if (flow == nullptr) return;
   newest_now_ = std::max(newest_now_, now);
   flow->demand_end = std::min(demand_end, kMaxBytes);
+  TakeBack(*flow, flow->demand_end);
   const double share = cap.bytes_per_second() / line_rate_;
   flow->share = share > 0.0001 ? std::min(share, 1.0) : 0.0001;  // a NaN fails the comparison
   const bool rested = Committed(*flow) == flow->resolved && now - flow->last_activity > flow->sizes.rtt;
@@ -163,6 +164,15 @@ uint64_t PullReceiver::NextPull(const Flow& flow) const {
 // What was sent without credit counts as granted, but not the part of a packet that went beyond the end of credit.
 void PullReceiver::CountSpeculative(Flow& flow) const {
   if (flow.tx_total >= flow.granted + segment_) flow.granted = flow.tx_total;
+}
+
+void PullReceiver::TakeBack(Flow& flow, uint64_t keep) const {
+  const uint64_t least = std::max(flow.stated, keep);
+  if (flow.granted <= least) return;
+  flow.granted = least;
+  CountSpeculative(flow);
+  flow.known = std::min(flow.known, flow.granted);
+  flow.before_last_pull = std::min(flow.before_last_pull, flow.granted);
 }
 
 bool PullReceiver::WantsPull(const Flow& flow) const {
@@ -264,12 +274,7 @@ void PullReceiver::RunTimer(uint32_t id, Time now) {
       break;
     case State::kFirst:
       flow.state = State::kOpen;
-      if (rules_.drop_first_window && !flow.first_window_due && flow.granted > flow.stated) {
-        flow.granted = flow.stated;
-        CountSpeculative(flow);
-        flow.known = std::min(flow.known, flow.granted);
-        flow.before_last_pull = std::min(flow.before_last_pull, flow.granted);
-      }
+      if (rules_.drop_first_window && !flow.first_window_due) TakeBack(flow, 0);
       flow.first_window_due = false;
       break;
     case State::kOpen: {

@@ -98,6 +98,8 @@ class PullReceiver : public ReceiverController {
   uint64_t Target(const Flow& flow) const;
   uint64_t NextPull(const Flow& flow) const;
   void CountSpeculative(Flow& flow) const;
+  // Credit beyond `keep` that no grant has told of (of the first window) counts no longer.
+  void TakeBack(Flow& flow, uint64_t keep) const;
   bool WantsPull(const Flow& flow) const;
   Place PlaceOf(const Flow& flow) const;
   FlowRing& Ring(Place place);
