@@ -1,15 +1,16 @@
 #include "transport/lane/udp/udp_link_monitor.h"
 
-#include <ifaddrs.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/status/status.h"
+#include "transport/lane/udp/udp_interfaces.h"
 
 namespace paceline {
 namespace {
@@ -45,23 +46,18 @@ void UdpLinkMonitor::AskLinkState() {
 }
 
 void UdpLinkMonitor::AskAddress() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return;  // as it was
-  char name[IF_NAMESIZE] = {};
-  if_indextoname(interface_index_, name);
+  const auto interfaces = ListUdpInterfaces();
+  if (!interfaces.ok()) return;  // as it was
+  const auto is_ours = [this](const SocketAddress& other) {
+    if (other.family() != address_.family()) return false;
+    return other.family() == AF_INET ? other.v4.sin_addr.s_addr == address_.v4.sin_addr.s_addr
+                                     : IN6_ARE_ADDR_EQUAL(&other.v6.sin6_addr, &address_.v6.sin6_addr) != 0;
+  };
   has_address_ = false;
-  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != address_.family() ||
-        std::strcmp(at->ifa_name, name) != 0) {
-      continue;
-    }
-    has_address_ |=
-        address_.family() == AF_INET
-            ? reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr == address_.v4.sin_addr.s_addr
-            : std::memcmp(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr, &address_.v6.sin6_addr,
-                          sizeof(in6_addr)) == 0;
+  for (const UdpInterface& interface : *interfaces) {
+    has_address_ |= interface.index == interface_index_ &&
+                    std::any_of(interface.addresses.begin(), interface.addresses.end(), is_ours);
   }
-  freeifaddrs(all);
 }
 
 void UdpLinkMonitor::Update() {
