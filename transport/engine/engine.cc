@@ -17,6 +17,8 @@ constexpr int kSendBursts = 1;
 constexpr size_t kLeastBurst = 16;
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
+// From one pass to the next, when the process runs, it takes less; a round trip in a kernel network takes as long.
+constexpr Duration kPause = Duration::Micros(50);
 
 }  // namespace
 
@@ -104,32 +106,32 @@ Time Engine::Poll(Time now) {
   // receive call nor for what the transport itself makes of the last arrivals.
   if (++first_port_ >= ports) first_port_ = 0;
   SendAll(now);
-  bool more_to_send = FinishArrivals(now);
+  bool more_to_send = std::exchange(unfinished_, false);
+  if (more_to_send) endpoint_->FinishSegments(now);
+  // After a pause of the process, what waits in the lanes is news of the very packets that a timer would take for lost.
+  const bool paused = now - std::exchange(last_pass_, now) > kPause;
+  if (!paused) more_to_send |= HandleTimeouts(now);
   const bool sent = std::exchange(busy_, false);
   for (uint32_t port = 0; port < ports; ++port) ReceiveAll(port, now);
   const bool received = busy_;
   busy_ |= sent;
-  unfinished_ = received;
-  if (received) {
-    if (replies_first_) return now;
-    FinishArrivals(now);
-    more_to_send = true;
+  if (received && replies_first_ && !paused) {
+    unfinished_ = true;
+    return now;
   }
-  if (more_to_send) {
-    SendAll(now);
-  }
+  if (received) endpoint_->FinishSegments(now);
+  if (received || paused) more_to_send |= HandleTimeouts(now);
+  if (received || more_to_send) SendAll(now);
   for (uint32_t port = 0; port < ports; ++port) {
     if (ports_[port]->more) return now;
   }
   return std::max(now, endpoint_->PollTimeout());
 }
 
-bool Engine::FinishArrivals(Time now) {
-  const bool unfinished = std::exchange(unfinished_, false);
-  if (unfinished) endpoint_->FinishSegments(now);
-  const bool timer_due = endpoint_->PollTimeout() <= now;
-  if (timer_due) endpoint_->HandleTimeout(now);
-  return unfinished || timer_due;
+bool Engine::HandleTimeouts(Time now) {
+  const bool due = endpoint_->PollTimeout() <= now;
+  if (due) endpoint_->HandleTimeout(now);
+  return due;
 }
 
 void Engine::CheckStatus(uint32_t port, Time now) {

@@ -53,8 +53,7 @@ class Engine final : private EndpointEnvironment {
   Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
          std::unique_ptr<CongestionControl> congestion_control);
   void CheckStatus(uint32_t port, Time now);
-  // What the last arrivals and due timers bring; true: there was any of it.
-  bool FinishArrivals(Time now);
+  bool HandleTimeouts(Time now);  // false: none was due
   void ReceiveAll(uint32_t port, Time now);
   void SendAll(Time now);
   void SendAll(uint32_t port, Time now);
@@ -69,6 +68,7 @@ class Engine final : private EndpointEnvironment {
   std::unique_ptr<Endpoint> endpoint_;
   const bool replies_first_;
   uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
+  Time last_pass_;
   bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments
   bool busy_ = false;
   bool blocked_ = false;

@@ -229,6 +229,7 @@ class Sender {
   std::vector<uint8_t> new_loss_port_;
 
   Time last_progress_;      // last acknowledgement of something new, or first send after idle
+  Duration quiet_;          // the longest time without such news lately, less what was due to losses
   uint32_t probes_ = 0;     // tail probes since then
   uint32_t backoff_ = 0;    // time-outs since then
   uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes

@@ -20,6 +20,7 @@ namespace {
 constexpr Duration kHeldRetry = Duration::Millis(500);
 constexpr uint32_t kProbesBeforeTimeout = 2;
 constexpr uint32_t kMaxBackoff = 6;
+constexpr int64_t kQuietShare = 8;  // of the usual silence that each acknowledgement lets go
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
@@ -39,7 +40,8 @@ Duration Sender::ReorderWindow() const {
 Duration Sender::ProbeDelay() const {
   // The last packet of a backlog asks for its acknowledgement in a quarter of the time.
   const Duration ack_delay = backlog() == 0 ? context_->options.max_ack_delay / 4 : context_->options.max_ack_delay;
-  return std::max(rtt_.smoothed() * 2, context_->options.min_probe) + ack_delay;
+  const Duration usual = std::min(quiet_ * 5 / 4, Timeout());
+  return std::max({rtt_.smoothed() * 2, usual, context_->options.min_probe}) + ack_delay;
 }
 
 Duration Sender::Timeout() const {
@@ -191,9 +193,12 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   }
 
   if (totals.progress) {
+    DetectReordered(now);
+    if (new_losses_.empty()) {
+      quiet_ = std::max(now - last_progress_ - context_->options.max_ack_delay, quiet_ - quiet_ / kQuietShare);
+    }
     last_progress_ = now;
     probes_ = backoff_ = 0;
-    DetectReordered(now);
     ReportLosses(now);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) {
       if ((totals.touched >> port & 1) == 0) continue;

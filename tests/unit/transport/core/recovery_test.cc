@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -221,6 +222,35 @@ TEST_P(RecoveryTest, ASilentNetworkForAWhile) {
   Await(0, send, Duration::Seconds(5));
   Await(1, receive, Duration::Seconds(5));
   EXPECT_EQ(Done(0, send)->status, OperationStatus::kOk);
+}
+
+// A process that pauses answers late: after the first times that is no reason to probe. A loss is found all the same.
+TEST_P(RecoveryTest, APeerThatPausesIsNotProbedEachTime) {
+  constexpr int kMessages = 40;
+  int message = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.from >= GetParam().ports && message % 2 == 0) fate.extra_delay = Duration::Micros(500);
+  });
+  const auto exchange = [&] {
+    Receive(1, NewBuffer(100), 1);
+    const uint64_t send = Send(0, NewFilled(100, 1), 1);
+    EXPECT_EQ(Await(0, send, Duration::Millis(15)).status, OperationStatus::kOk);
+  };
+  for (; message < kMessages / 2; ++message) exchange();
+  const uint64_t probes = endpoint(0).counters().tail_probes;
+  EXPECT_GT(probes, 0u);
+  for (; message < kMessages; ++message) exchange();
+  EXPECT_EQ(endpoint(0).counters().tail_probes, probes);
+  EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
+
+  if (GetParam().lanes == LaneKind::kHca) return;  // whose packets are written, and not lost one by one
+  bool dropped = false;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.from < GetParam().ports && packet.payload_bytes == 100) fate.drop = !std::exchange(dropped, true);
+  });
+  exchange();
+  EXPECT_TRUE(dropped);
+  EXPECT_EQ(endpoint(0).counters().timeouts, 0u);
 }
 
 // Taken for lost and sent again, but it comes all the same: its acknowledgement is enough.

@@ -13,14 +13,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-EngineOptions Options() {
+EngineOptions Options(bool replies_first = false) {
   EngineOptions options;
   options.endpoint.congestion_control = "none";
+  options.replies_first = replies_first;
   return options;
 }
 
-// Two engines joined in memory, with one connection between them.
-class EngineTest : public ::testing::Test {
+// Two engines joined in memory, with one connection between them; once with replies first.
+class EngineTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     for (uint8_t side = 0; side < 2; ++side) {
@@ -28,7 +29,7 @@ class EngineTest : public ::testing::Test {
       lanes_[side] = lane.get();
       std::vector<std::unique_ptr<Lane>> list;
       list.push_back(std::move(lane));
-      auto engine = Engine::Create(Options(), std::move(list));
+      auto engine = Engine::Create(Options(GetParam()), std::move(list));
       ASSERT_TRUE(engine.ok()) << engine.status();
       engines_[side] = *std::move(engine);
     }
@@ -79,7 +80,7 @@ class EngineTest : public ::testing::Test {
   bool in_up_ = false, out_up_ = false;
 };
 
-TEST_F(EngineTest, CarriesAMessage) {
+TEST_P(EngineTest, CarriesAMessage) {
   std::vector<uint8_t> from(100'000), to(100'000);
   std::iota(from.begin(), from.end(), uint8_t{1});
   Exchange(from, to);
@@ -87,7 +88,7 @@ TEST_F(EngineTest, CarriesAMessage) {
   EXPECT_EQ(from, to);
 }
 
-TEST_F(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
+TEST_P(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
   std::vector<uint8_t> from(12'000), to(12'000);
   std::iota(from.begin(), from.end(), uint8_t{7});
   Exchange(from, to);
@@ -111,13 +112,38 @@ TEST_F(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
   EXPECT_EQ(engines_[1]->endpoint().counters().retransmits, 0u);
 }
 
+TEST_P(EngineTest, TakesNothingForLostThatWasAnsweredWhileTheProcessPaused) {
+  std::vector<uint8_t> from(12'000), to(12'000);
+  Exchange(from, to);
+  engines_[1]->Poll(now_);
+  for (int i = 0; i < 20; ++i) {
+    now_ = now_ + Duration::Micros(10);
+    engines_[0]->Poll(now_);
+  }
+  const EndpointCounters& counters = engines_[1]->endpoint().counters();
+  ASSERT_GT(counters.tx_data_packets, 0u);
+  Completion completion;
+  ASSERT_EQ(engines_[0]->endpoint().PollCompletions({&completion, 1}), 1u);
+  ASSERT_EQ(engines_[1]->endpoint().PollCompletions({&completion, 1}), 0u);
+  now_ = now_ + Duration::Millis(500);
+  ASSERT_EQ(engines_[1]->endpoint().PostSend(out_, {.buffer = {from.data(), 100}}, now_), PostResult::kOk);
+  for (int i = 0; i < 3; ++i) engines_[1]->Poll(now_);
+  EXPECT_EQ(engines_[1]->endpoint().PollCompletions({&completion, 1}), 1u);
+  EXPECT_EQ(counters.tail_probes, 0u);
+  EXPECT_EQ(counters.timeouts, 0u);
+  EXPECT_EQ(counters.retransmits, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, EngineTest, ::testing::Bool(), [](const ::testing::TestParamInfo<bool>& order) {
+  return order.param ? "RepliesFirst" : "AtOnce";
+});
+
 TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
   auto lane = std::make_unique<MemoryLane>(0);
   MemoryLane other(1);
   MemoryLane::Join(*lane, other);
   MemoryLane* ours = lane.get();
-  EngineOptions options = Options();
-  options.replies_first = true;
+  EngineOptions options = Options(true);
   std::vector<std::unique_ptr<Lane>> list;
   list.push_back(std::move(lane));
   auto engine = Engine::Create(options, std::move(list));
@@ -126,8 +152,9 @@ TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
   TxSegment segment;
   segment.header = junk;
   segment.header_bytes = sizeof(junk);
-  other.Send({&segment, 1});
   const Time now = Time::FromNanos(1'000'000);
+  (*engine)->Poll(now);
+  other.Send({&segment, 1});
   ours->sends.clear();
   EXPECT_EQ((*engine)->Poll(now), now);  // again at once
   EXPECT_TRUE((*engine)->last_poll_was_busy());
@@ -135,7 +162,7 @@ TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
   EXPECT_GT((*engine)->Poll(now), now);
 }
 
-TEST_F(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {
+TEST_P(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {
   std::vector<uint8_t> from(5'000), to(5'000);
   Exchange(from, to);
   lanes_[1]->promised = 0;
@@ -147,7 +174,7 @@ TEST_F(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {
   EXPECT_TRUE(StepUntilReceived());
 }
 
-TEST_F(EngineTest, TellsTheCoreOfAPortThatChanges) {
+TEST_P(EngineTest, TellsTheCoreOfAPortThatChanges) {
   lanes_[1]->current_status.up = false;
   lanes_[1]->current_status.change_count = 1;
   Step();
@@ -156,7 +183,7 @@ TEST_F(EngineTest, TellsTheCoreOfAPortThatChanges) {
   EXPECT_EQ(engines_[1]->endpoint().counters().port_changes, 1u);
 }
 
-TEST_F(EngineTest, WantsNothingForALongTimeWhenIdle) {
+TEST_P(EngineTest, WantsNothingForALongTimeWhenIdle) {
   for (int i = 0; i < 100; ++i) Step();
   const Time next = engines_[1]->Poll(now_);
   EXPECT_FALSE(engines_[1]->last_poll_was_busy());
