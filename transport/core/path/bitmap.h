@@ -15,7 +15,7 @@ class BitmapPath final : public PathPolicy {
  public:
   BitmapPath(uint32_t entropies, Random& random) : turn_(entropies, random) {}
   uint16_t Next() override { return turn_.Next(); }
-  void OnAck(uint16_t entropy, bool marked) override {
+  void OnAck(uint16_t entropy, bool marked, uint64_t) override {
     if (marked) turn_.OnMark(entropy);
   }
   void OnLoss(uint16_t entropy, LossCause cause) override { turn_.OnLoss(entropy, cause); }

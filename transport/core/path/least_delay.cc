@@ -30,7 +30,7 @@ uint16_t LeastDelayPath::Next() {
   return Estimate(second) < Estimate(first) ? second : first;
 }
 
-void LeastDelayPath::OnAck(uint16_t entropy, bool) {
+void LeastDelayPath::OnAck(uint16_t entropy, bool, uint64_t) {
   returned_.Add(entropy);
   if (paths_.empty() || paths_[entropy].losses == 0) return;
   paths_[entropy] = Path();  // it lives; how long it takes is not known

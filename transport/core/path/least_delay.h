@@ -20,7 +20,7 @@ class LeastDelayPath final : public PathPolicy {
   LeastDelayPath(uint32_t entropies, Random& random) : entropies_(entropies), random_(random.Next()) {}
 
   uint16_t Next() override;
-  void OnAck(uint16_t entropy, bool marked) override;
+  void OnAck(uint16_t entropy, bool marked, uint64_t under_way) override;
   void OnDelay(uint16_t entropy, Duration rtt, Time now) override;
   void OnLoss(uint16_t entropy, LossCause cause) override;
 

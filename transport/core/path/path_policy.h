@@ -19,8 +19,11 @@ class PathPolicy {
  public:
   virtual ~PathPolicy() = default;
   virtual uint16_t Next() = 0;
-  // A packet on this path has arrived, with or without an ECN mark.
-  virtual void OnAck(uint16_t entropy, bool marked) { (void)entropy, (void)marked; }
+  // A packet on this path has arrived, with or without an ECN mark, while `under_way` bursts of its connection were on
+  // their way to that port, itself counted.
+  virtual void OnAck(uint16_t entropy, bool marked, uint64_t under_way) {
+    (void)entropy, (void)marked, (void)under_way;
+  }
   // The round trip of a data packet on this path, without the receiver's delay; where it is known, before its OnAck.
   virtual void OnDelay(uint16_t entropy, Duration rtt, Time now) { (void)entropy, (void)rtt, (void)now; }
   virtual void OnLoss(uint16_t entropy, LossCause cause) { (void)entropy, (void)cause; }

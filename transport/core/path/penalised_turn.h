@@ -26,7 +26,6 @@ class PenalisedTurn {
     }
     return turn_.Next();
   }
-  uint16_t NextWhateverItsPenalty() { return turn_.Next(); }
 
   // True: this one is to be passed over, and its penalty is one less now.
   bool Skip(uint16_t entropy) {

@@ -2,8 +2,9 @@
 // "mixed" load balancer of Ultra Ethernet's public simulator. What waits to be used again but carries a penalty is
 // passed over, and exploration goes in turn past penalised ones instead of at random.
 //
-// Ours: the first 48 choices of an object explore in turn whatever has come back. Short flows gain nothing from
-// recycling, and crowd the same routes with it.
+// Ours: recycled is only what comes back while at least four bursts are under way. A flow that is one of many from its
+// host sends too seldom to know how a path is: what it heard is old when it chooses next, and many such flows crowd the
+// routes that were empty a while ago. It goes in turn.
 //
 // Thread rule: the endpoint's thread.
 #pragma once
@@ -21,31 +22,26 @@ class RepsPath final : public PathPolicy {
   RepsPath(uint32_t entropies, Random& random) : explore_(entropies, random) {}
 
   uint16_t Next() override {
-    if (chosen_ < kExplore) {
-      ++chosen_;
-      return explore_.NextWhateverItsPenalty();
-    }
     while (!ring_.empty()) {
       const uint16_t entropy = ring_.TakeOldest();
       if (!explore_.Skip(entropy)) return entropy;
     }
     return explore_.Next();
   }
-  void OnAck(uint16_t entropy, bool marked) override {
+  void OnAck(uint16_t entropy, bool marked, uint64_t under_way) override {
     if (marked) {
       explore_.OnMark(entropy);
-    } else {
+    } else if (under_way >= kManyUnderWay) {
       ring_.Add(entropy);
     }
   }
   void OnLoss(uint16_t entropy, LossCause cause) override { explore_.OnLoss(entropy, cause); }
 
  private:
-  static constexpr uint32_t kExplore = 48;
+  static constexpr uint64_t kManyUnderWay = 4;
 
   PenalisedTurn explore_;
   EntropyRing ring_;
-  uint32_t chosen_ = 0;
 };
 
 }  // namespace paceline

@@ -19,7 +19,7 @@ class RepsPlainPath final : public PathPolicy {
  public:
   RepsPlainPath(uint32_t entropies, Random& random) : explore_(entropies, random) {}
   uint16_t Next() override { return ring_.empty() ? explore_.Next() : ring_.TakeOldest(); }
-  void OnAck(uint16_t entropy, bool marked) override {
+  void OnAck(uint16_t entropy, bool marked, uint64_t) override {
     if (!marked) ring_.Add(entropy);
   }
 

@@ -515,8 +515,10 @@ void Sender::ArmStuckTimer(Time now) {
     return;
   }
   if (!stuck_at_.is_never()) return;
-  const Duration delay = std::max(ProbeDelay() * (int64_t{1} << stuck_backoff_), Duration());
-  stuck_at_ = now + std::min(delay, Duration::Seconds(1));
+  if (stuck_backoff_ == 0) stuck_since_ = now;
+  // Where many share the receiver, the turn of each comes seldom.
+  const Duration patience = std::max(ProbeDelay(), credit_waits_.get() * 5 / 4);
+  stuck_at_ = now + std::min(patience * (int64_t{1} << stuck_backoff_), Duration::Seconds(1));
 }
 
 // ---- idle

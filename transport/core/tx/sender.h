@@ -22,6 +22,7 @@
 #include "transport/core/tx/message.h"
 #include "transport/core/tx/outstanding.h"
 #include "transport/core/tx/pacer.h"
+#include "transport/core/tx/recent_longest.h"
 #include "transport/core/tx/rtt.h"
 #include "transport/wire/frames.h"
 
@@ -229,7 +230,7 @@ class Sender {
   std::vector<uint8_t> new_loss_port_;
 
   Time last_progress_;      // last acknowledgement of something new, or first send after idle
-  Duration quiet_;          // the longest time without such news lately, less what was due to losses
+  RecentLongest quiet_;     // times without such news, but for those that losses were to blame for
   uint32_t probes_ = 0;     // tail probes since then
   uint32_t backoff_ = 0;    // time-outs since then
   uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes
@@ -239,6 +240,8 @@ class Sender {
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
+  Time stuck_since_;
+  RecentLongest credit_waits_;
   Time held_retried_at_;            // when messages that the peer put off were last tried again
   uint8_t demand_pending_ = 0;      // bit per port of the peer
   uint32_t ready_ports_ = 0;        // bit per local port

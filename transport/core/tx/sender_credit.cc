@@ -42,6 +42,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
     flow.controller->OnGrant({.now = now, .credit_end = credit, .rate = wire::DecodeRate(frame.rate)});
     // Credit is no news for a send that was put off.
     if (flow.controller->allowance().credit_end > before && waiting_.empty()) {
+      if (!stuck_at_.is_never()) credit_waits_.Add(now - stuck_since_);
       stuck_at_ = Time::Never();
       stuck_backoff_ = 0;
     }

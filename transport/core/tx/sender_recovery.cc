@@ -20,7 +20,6 @@ namespace {
 constexpr Duration kHeldRetry = Duration::Millis(500);
 constexpr uint32_t kProbesBeforeTimeout = 2;
 constexpr uint32_t kMaxBackoff = 6;
-constexpr int64_t kQuietShare = 8;  // of the usual silence that each acknowledgement lets go
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
@@ -40,7 +39,7 @@ Duration Sender::ReorderWindow() const {
 Duration Sender::ProbeDelay() const {
   // The last packet of a backlog asks for its acknowledgement in a quarter of the time.
   const Duration ack_delay = backlog() == 0 ? context_->options.max_ack_delay / 4 : context_->options.max_ack_delay;
-  const Duration usual = std::min(quiet_ * 5 / 4, Timeout());
+  const Duration usual = std::min(quiet_.get() * 5 / 4, Timeout());
   return std::max({rtt_.smoothed() * 2, usual, context_->options.min_probe}) + ack_delay;
 }
 
@@ -194,9 +193,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
 
   if (totals.progress) {
     DetectReordered(now);
-    if (new_losses_.empty()) {
-      quiet_ = std::max(now - last_progress_ - context_->options.max_ack_delay, quiet_ - quiet_ / kQuietShare);
-    }
+    if (new_losses_.empty()) quiet_.Add(now - last_progress_ - context_->options.max_ack_delay);
     last_progress_ = now;
     probes_ = backoff_ = 0;
     ReportLosses(now);
@@ -235,11 +232,14 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
         sample.marked_bytes += entry.bytes;
         ++sample.marked_packets;
       }
+      const Port& port = context_->ports[entry.local_port];
+      const uint64_t burst = uint64_t{peer_->segment_bytes} * std::max(1u, port.capabilities.burst_segments);
+      const uint64_t bursts_under_way = flow.in_flight / burst;
       flow.in_flight -= entry.bytes;
       --outstanding_count_;
       newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
       entry.state = Outstanding::State::kResolved;
-      Paths(entry.local_port).OnAck(entry.entropy, marked);
+      Paths(entry.local_port).OnAck(entry.entropy, marked, bursts_under_way);
       health_.OnAck(entry.local_port);
       DetectPathGaps(psn, now);
       TxMessage* message = entry.message;

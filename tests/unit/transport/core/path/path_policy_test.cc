@@ -13,6 +13,8 @@
 namespace paceline {
 namespace {
 
+constexpr uint64_t kMany = 40;  // under way
+
 // A network in which every packet's fate is known a window of packets later.
 class Walk {
  public:
@@ -49,7 +51,7 @@ class Walk {
     if (dead.contains(entropy)) return policy_->OnLoss(entropy, cause);
     const Duration queue = Duration::Nanos(static_cast<int64_t>(delays_.Below(3000)));
     if (++resolved_ % 2 == 0) policy_->OnDelay(entropy, Duration::Micros(14) + queue + slower[entropy], now_);
-    policy_->OnAck(entropy, marking.contains(entropy) || marks_.Chance(mark_all));
+    policy_->OnAck(entropy, marking.contains(entropy) || marks_.Chance(mark_all), kWindow);
   }
 
   Random random_{7}, marks_{8}, delays_{9};
@@ -187,7 +189,7 @@ TEST(Bitmap, AMarkCostsOneTurnALossFourATimeOutFifteen) {
   };
   const uint16_t other = policy->Next();
   const auto victim = static_cast<uint16_t>((other + 1) % 4);  // the next in turn
-  policy->OnAck(victim, true);
+  policy->OnAck(victim, true, kMany);
   EXPECT_EQ(turns_skipped(victim), 1);
   while (policy->Next() != other) {
   }
@@ -199,36 +201,44 @@ TEST(Bitmap, AMarkCostsOneTurnALossFourATimeOutFifteen) {
   EXPECT_EQ(turns_skipped(victim), 15);
 }
 
-TEST(Reps, StartsInTurnThenUsesWhatCameBackOldestFirst) {
+TEST(Reps, UsesWhatCameBackOldestFirstAndElseGoesInTurn) {
+  Random random(1);
+  const auto policy = CreatePathPolicy("reps", 64, random);
+  const uint16_t first = policy->Next();
+  policy->OnAck(7, false, kMany);
+  policy->OnAck(9, false, kMany);
+  EXPECT_EQ(policy->Next(), 7);
+  EXPECT_EQ(policy->Next(), 9);
+  EXPECT_EQ(policy->Next(), (first + 1) % 64);
+}
+
+TEST(Reps, GoesInTurnWhileLittleIsUnderWay) {
   Random random(1);
   const auto policy = CreatePathPolicy("reps", 64, random);
   uint16_t last = policy->Next();
-  policy->OnAck(7, false);
-  policy->OnAck(9, false);
-  for (int i = 1; i < 48; ++i) {
+  for (int i = 0; i < 100; ++i) {
+    policy->OnAck(last, false, 3);
     const uint16_t next = policy->Next();
     EXPECT_EQ(next, (last + 1) % 64);
     last = next;
   }
+  policy->OnAck(7, false, 4);
   EXPECT_EQ(policy->Next(), 7);
-  EXPECT_EQ(policy->Next(), 9);
-  EXPECT_EQ(policy->Next(), (last + 1) % 64);
 }
 
 TEST(Reps, WhatWaitsIsPassedOverOnceItIsPenalised) {
   Random random(1);
   const auto policy = CreatePathPolicy("reps", 64, random);
-  for (int i = 0; i < 48; ++i) policy->Next();
-  policy->OnAck(7, false);
-  policy->OnAck(9, false);
-  policy->OnAck(7, true);
+  policy->OnAck(7, false, kMany);
+  policy->OnAck(9, false, kMany);
+  policy->OnAck(7, true, kMany);
   EXPECT_EQ(policy->Next(), 9);
 }
 
 TEST(RepsPlain, HoldsEightAndExploresAtRandomWithoutAny) {
   Random random(1);
   const auto policy = CreatePathPolicy("reps_plain", 256, random);
-  for (uint16_t i = 0; i < 12; ++i) policy->OnAck(i, false);
+  for (uint16_t i = 0; i < 12; ++i) policy->OnAck(i, false, kMany);
   for (uint16_t i = 0; i < 8; ++i) EXPECT_EQ(policy->Next(), i);
   std::set<uint16_t> explored;
   for (int i = 0; i < 100; ++i) explored.insert(policy->Next());
