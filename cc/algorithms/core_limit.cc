@@ -1,6 +1,7 @@
 #include "cc/algorithms/core_limit.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -26,7 +27,8 @@ constexpr uint32_t kQuietWindows = 2;
 void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint64_t wire_bytes, uint32_t packets,
                           uint32_t marked_packets, uint32_t queued_packets, bool downlink_full) {
   const Duration elapsed = now - window_start_;
-  if (!open_ || elapsed < Duration() || elapsed > parameters.window * kStaleWindows) {
+  const Duration pause = now - std::exchange(heard_, now);
+  if (!open_ || elapsed < Duration() || pause > parameters.window * kStaleWindows) {
     // The packet that opens a window marks its start; what it carries arrived before.
     open_ = true;
     window_start_ = now;

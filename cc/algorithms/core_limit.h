@@ -94,7 +94,7 @@ class CoreLimit {
   uint32_t packets_ = 0, marked_packets_ = 0, queued_packets_ = 0;
   uint64_t wire_bytes_ = 0;
   bool open_ = false;
-  Time window_start_;
+  Time window_start_, heard_;
   PaceClock clock_;
 };
 

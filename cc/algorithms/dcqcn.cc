@@ -1,6 +1,7 @@
 #include "cc/algorithms/dcqcn.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cc/algorithms/bdp.h"
 #include "cc/algorithms/parameters.h"
@@ -14,6 +15,8 @@ struct DcqcnParameters {
   int fast_recovery_stages;
   uint64_t byte_counter;          // 0: none
   double g, rai, rhai, min_rate;  // the rates as fractions of the link rate
+  bool keep_target;               // a cut that follows another without a step between them leaves the target
+  bool alpha_by_timer;            // alpha moves with its timer only, up if there was a notification since
 };
 
 class DcqcnSender : public SenderController {
@@ -61,7 +64,7 @@ class DcqcnSender : public SenderController {
   void HandleTimeout(Time now) override {
     // A caller that comes late gets the steps that it missed, up to a bound beyond which they make no difference.
     for (int step = 0; step < kMaxStepsPerCall && next_alpha_ <= now; ++step) {
-      alpha_ *= 1 - parameters_.g;
+      alpha_ = (1 - parameters_.g) * alpha_ + (std::exchange(notified_, false) ? parameters_.g : 0);
       next_alpha_ = next_alpha_ + parameters_.alpha_timer;
       if (alpha_ < kLeastAlpha) next_alpha_ = Time::Never();
     }
@@ -82,13 +85,19 @@ class DcqcnSender : public SenderController {
   bool AtLineRate() const { return rate_ >= link_rate_; }
 
   void HandleNotification(Time now) {
+    if (parameters_.alpha_by_timer) {
+      notified_ = true;
+      if (next_alpha_.is_never()) next_alpha_ = now + parameters_.alpha_timer;
+    }
     if (decreased_ && now - last_decrease_ < parameters_.decrease_interval) return;
     decreased_ = true;
     last_decrease_ = now;
-    target_ = rate_;
+    if (!parameters_.keep_target || time_stage_ > 0) target_ = rate_;
     rate_ = std::max(rate_ * (1 - alpha_ / 2), min_rate_);
-    alpha_ = (1 - parameters_.g) * alpha_ + parameters_.g;
-    next_alpha_ = now + parameters_.alpha_timer;
+    if (!parameters_.alpha_by_timer) {
+      alpha_ = (1 - parameters_.g) * alpha_ + parameters_.g;
+      next_alpha_ = now + parameters_.alpha_timer;
+    }
     StartStages(now);
   }
 
@@ -123,6 +132,7 @@ class DcqcnSender : public SenderController {
   int time_stage_ = 0, byte_stage_ = 0;
   uint64_t tx_total_ = 0, bytes_since_stage_ = 0;
   bool decreased_ = false;
+  bool notified_ = false;  // since the last step of alpha
   Time last_decrease_, next_cnp_;
   Time next_alpha_ = Time::Never(), next_increase_ = Time::Never();
 };
@@ -138,6 +148,7 @@ std::unique_ptr<CongestionControl> CreateDcqcn(const ParameterMap& map, uint64_t
   p.cnp_interval = Duration::Micros(paper ? 50 : 4);
   p.fast_recovery_stages = paper ? 5 : 1;
   p.byte_counter = paper ? 10'000'000 : 0;
+  p.keep_target = p.alpha_by_timer = !paper;
   p.g = NumberOf(map, "g");
   p.rai = NumberOf(map, "rai");
   p.rhai = NumberOf(map, "rhai");
@@ -151,11 +162,11 @@ AlgorithmInfo DcqcnAlgorithm() {
   return {"dcqcn",
           "Rate by ECN marks and timers (SIGCOMM 2015)",
           {ChoiceSpec("variant", "paper", {"paper", "vendor"},
-                      "Timers 50/50/55 us, F 5, byte counter 10 MB; or 1/4/300 us, F 1, none (HPCC authors' run.py)"),
+                      "Timers 50/50/55 us, F 5, byte counter 10 MB; or 1/4/300 us, F 1, none (HPCC authors' code)"),
            NumberSpec("g", 1.0 / 256, 0.0001, 1, "", "Gain of the mark average (paper, section 5)"),
            NumberSpec("rai", 0.0002, 1e-6, 0.1, "link rate", "Additive increase: 5 Mb/s per 25 Gb/s (run.py)"),
            NumberSpec("rhai", 0.002, 1e-6, 1, "link rate", "Hyper increase: 50 Mb/s per 25 Gb/s (run.py)"),
-           NumberSpec("min_rate", 0.001, 1e-5, 1, "link rate", "Least rate: 100 Mb/s at 100 Gb/s (run.py)")},
+           NumberSpec("min_rate", 0.01, 1e-5, 1, "link rate", "Least rate: 1 Gb/s at 100 Gb/s (run.py)")},
           CreateDcqcn};
 }
 

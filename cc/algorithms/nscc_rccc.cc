@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cc/algorithms/nscc.h"
+#include "cc/algorithms/parameters.h"
 #include "cc/algorithms/rccc.h"
 
 namespace paceline {
@@ -76,7 +77,11 @@ AlgorithmInfo NsccRcccAlgorithm() {
                           return std::make_unique<Both>(NsccAlgorithm().create(parameters, seed),
                                                         RcccAlgorithm().create(parameters, seed));
                         }};
-  for (ParameterSpec& spec : RcccAlgorithm().parameters) info.parameters.push_back(std::move(spec));
+  for (ParameterSpec& spec : RcccAlgorithm().parameters) {
+    // The window follows the core already.
+    if (spec.name == "core_loop") spec = FlagSpec("core_loop", false, "As of rccc (simulator: not beside a window)");
+    info.parameters.push_back(std::move(spec));
+  }
   return info;
 }
 

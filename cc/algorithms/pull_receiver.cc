@@ -43,6 +43,7 @@ void PullReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
   if (id >= flows_.size()) {
     flows_.resize(id + 1);
     place_links_.Reserve(id + 1);
+    idle_links_.Reserve(id + 1);
     repeat_links_.Reserve(id + 1);
     timers_.Reserve(id + 1);
   }
@@ -57,6 +58,7 @@ void PullReceiver::RemoveFlow(uint32_t id, Time) {
   Flow* flow = Find(id);
   if (flow == nullptr) return;
   Leave(id);
+  idle_.Remove(id);
   repeat_.Remove(id);
   timers_.Remove(id);
   outstanding_total_ -= flow->outstanding;
@@ -181,14 +183,13 @@ bool PullReceiver::WantsPull(const Flow& flow) const {
 }
 
 PullReceiver::Place PullReceiver::PlaceOf(const Flow& flow) const {
-  if (WantsPull(flow)) return flow.to_retransmit > 0 ? Place::kRetransmit : Place::kActive;
-  const bool idle = flow.state >= State::kFirst && !flow.first_window_due;
-  const uint64_t beyond = flow.granted - std::min(flow.granted, Target(flow)) + flow.idle_spent;
-  return idle && beyond < flow.idle_credit ? Place::kIdle : Place::kNowhere;
+  if (!WantsPull(flow)) return Place::kNowhere;
+  return flow.to_retransmit > 0 ? Place::kRetransmit : Place::kActive;
 }
 
-FlowRing& PullReceiver::Ring(Place place) {
-  return place == Place::kRetransmit ? retransmit_ : place == Place::kActive ? active_ : idle_;
+bool PullReceiver::MayHaveIdlePull(const Flow& flow) const {
+  if (flow.state < State::kFirst || flow.first_window_due) return false;
+  return flow.granted - std::min(flow.granted, Target(flow)) + flow.idle_spent < flow.idle_credit;
 }
 
 const FlowRing* PullReceiver::NextRing() const {
@@ -215,6 +216,10 @@ void PullReceiver::Settle(uint32_t id, Time now) {
       flow.place = place;
     }
   }
+  if (const bool idle = MayHaveIdlePull(flow); idle != idle_.Contains(id)) {
+    if (idle && NextRing() == nullptr) clock_.RaiseTo(now);
+    idle ? idle_.PushBack(id) : idle_.Remove(id);
+  }
   if (flow.state == State::kOpen && flow.outstanding > 0 && flow.repeats < kMaxRepeats && !timers_.Contains(id)) {
     SetTimer(id, now + flow.sizes.rtt * (kSilenceRtts << flow.repeats));
   }
@@ -240,10 +245,10 @@ void PullReceiver::ReckonFirstWindow(Flow& flow) {
 }
 
 // False: the pull's time was spent on a sender that has nothing more.
-bool PullReceiver::Pull(uint32_t id, Time now) {
+bool PullReceiver::Pull(uint32_t id, bool idle, Time now) {
   Flow& flow = flows_[id];
   const uint64_t bytes = NextPull(flow);
-  const uint64_t slot = flow.place == Place::kIdle ? pull_ : bytes;
+  const uint64_t slot = idle ? pull_ : bytes;
   flow.idle_spent += slot - bytes;
   if (bytes > 0) {
     flow.before_last_pull = flow.granted;
@@ -253,7 +258,12 @@ bool PullReceiver::Pull(uint32_t id, Time now) {
     flow.last_activity = now;
   }
   clock_.Advance(static_cast<double>(WireBytes(slot)) * 1e9 / pull_rate());
-  Leave(id);  // to the end of its ring
+  // To the end of its ring.
+  if (idle) {
+    idle_.Remove(id);
+  } else {
+    Leave(id);
+  }
   Settle(id, now);
   return bytes > 0;
 }
@@ -325,7 +335,7 @@ size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
       continue;
     }
     if (!writer.HasRoomFor(flows_[id].written_at)) return writer.written();
-    if (Pull(id, now)) write(id);
+    if (Pull(id, ring == &idle_, now)) write(id);
   }
   return writer.written();
 }

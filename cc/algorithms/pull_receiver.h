@@ -68,7 +68,7 @@ class PullReceiver : public ReceiverController {
     kFirst,     // its first window is arriving
     kOpen,
   };
-  enum class Place : uint8_t { kNowhere, kRetransmit, kActive, kIdle };
+  enum class Place : uint8_t { kNowhere, kRetransmit, kActive };
 
   struct Flow {
     uint64_t granted = 0, tx_total = 0, resolved = 0, demand_end = 0, lost_total = 0;
@@ -101,13 +101,14 @@ class PullReceiver : public ReceiverController {
   // Credit beyond `keep` that no grant has told of (of the first window) counts no longer.
   void TakeBack(Flow& flow, uint64_t keep) const;
   bool WantsPull(const Flow& flow) const;
+  bool MayHaveIdlePull(const Flow& flow) const;
   Place PlaceOf(const Flow& flow) const;
-  FlowRing& Ring(Place place);
+  FlowRing& Ring(Place place) { return place == Place::kRetransmit ? retransmit_ : active_; }
   const FlowRing* NextRing() const;
   void Settle(uint32_t id, Time now);
   void Leave(uint32_t id);
   void ReckonFirstWindow(Flow& flow);
-  bool Pull(uint32_t id, Time now);
+  bool Pull(uint32_t id, bool idle, Time now);
   void SetTimer(uint32_t id, Time time);
   void RunTimer(uint32_t id, Time now);
 
@@ -117,8 +118,9 @@ class PullReceiver : public ReceiverController {
   const double line_rate_, rate_;  // wire bytes per second
 
   std::vector<Flow> flows_;
-  FlowLinks place_links_, repeat_links_;
-  FlowRing retransmit_{&place_links_}, active_{&place_links_}, idle_{&place_links_};
+  FlowLinks place_links_, idle_links_, repeat_links_;
+  FlowRing retransmit_{&place_links_}, active_{&place_links_};
+  FlowRing idle_{&idle_links_};      // who is pulled when those are empty; asking does not cost a flow its place here
   FlowRing repeat_{&repeat_links_};  // their grant is to be sent again
   FlowHeap timers_;
   PaceClock clock_;

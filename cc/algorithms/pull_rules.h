@@ -49,7 +49,7 @@ struct PullSizes {
 
 // What the senders of one port have in common.
 struct PullPort {
-  uint32_t active_flows = 0;  // have a backlog
+  uint32_t active_flows = 0;  // have a backlog and credit for some of it
 };
 
 }  // namespace paceline

@@ -22,7 +22,7 @@ PullSender::PullSender(const PullRules& rules, const FlowInfo& flow, const PortI
 }
 
 PullSender::~PullSender() {
-  if (backlogged_) --shared_.active_flows;
+  if (active_) --shared_.active_flows;
 }
 
 void PullSender::OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) {
@@ -55,7 +55,6 @@ void PullSender::OnBacklog(Time now, uint64_t backlog_bytes, uint64_t tx_total) 
   const bool backlogged = backlog_bytes > 0;
   if (backlogged != backlogged_) {
     backlogged_ = backlogged;
-    backlogged ? ++shared_.active_flows : --shared_.active_flows;
     if (backlogged) {
       probes_ = 0;
       if (in_flight_ == 0 && credit_end_ <= tx_total_) first_end_ = tx_total_ + sizes_.first_window;
@@ -71,6 +70,10 @@ void PullSender::DropFirstWindow(Time now) {
 
 void PullSender::Update(Time now) {
   allowance_.credit_end = std::max(credit_end_, first_end_);
+  if (const bool active = backlogged_ && allowance_.credit_end > tx_total_; active != active_) {
+    active_ = active;
+    active ? ++shared_.active_flows : --shared_.active_flows;
+  }
   if (!backlogged_ || allowance_.credit_end > tx_total_) {
     probe_at_ = Time::Never();
   } else if (probe_at_.is_never()) {

@@ -50,6 +50,7 @@ class PullSender : public SenderController {
   uint64_t credit_end_ = 0, first_end_ = 0;  // first_end_: of the first window, and of probes
   uint64_t tx_total_ = 0, in_flight_ = 0;
   bool backlogged_ = false;
+  bool active_ = false;  // counted in shared_
   Time probe_at_ = Time::Never();
   int probes_ = 0;  // since the last credit
   Allowance allowance_;

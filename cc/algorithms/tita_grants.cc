@@ -6,6 +6,11 @@
 #include "cc/algorithms/water_filling.h"
 
 namespace paceline {
+namespace {
+
+constexpr double kCoreRoom = 2;
+
+}  // namespace
 
 Time TitaReceiver::PollTimeout() const {
   if (!reissue_.empty()) return newest_now_;
@@ -21,7 +26,7 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
   GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];
-    writer.Write(flow.written_at, {id, flow.granted, Rate::BytesPerSecond(RateOf(flow))});
+    writer.Write(flow.written_at, {id, flow.granted, Rate::BytesPerSecond(StatedRate(flow))});
   };
 
   RunTimers(now);
@@ -78,11 +83,14 @@ void TitaReceiver::Check(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   watched_.Remove(id);
   if (flow.charge == 0) return;
+  const uint64_t arrived = flow.arrived - flow.check_arrived;
   if (!flow.arrived_since_check) {
+    const bool was_sent = flow.tx_total > flow.resolved;
     flow.resolved = std::max(flow.resolved, flow.tx_total);  // what was on the way is not coming any more
     if (flow.granted > flow.resolved) return Park(id, now);
-  } else if (flow.resolved < flow.check_granted) {
-    ShrinkBucket(flow, flow.resolved - std::min(flow.resolved, flow.check_resolved));
+    if (was_sent) ShrinkBucket(flow, arrived);
+  } else if (arrived < flow.check_due) {
+    ShrinkBucket(flow, arrived);
   }
   Settle(id, now);
 }
@@ -95,9 +103,9 @@ void TitaReceiver::ShrinkBucket(Flow& flow, uint64_t delivered) const {
 void TitaReceiver::Park(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   LeaveQueues(id);
-  if (flow.resolved > flow.parked_resolved) ShrinkBucket(flow, flow.resolved - flow.parked_resolved);
-  flow.parked_resolved = flow.resolved;
-  flow.parked = true;
+  if (flow.arrived > flow.parked_arrived) ShrinkBucket(flow, flow.arrived - flow.parked_arrived);
+  flow.parked_arrived = flow.arrived;
+  SetParked(flow, true);
   flow.group_passed = false;
   flow.reissues = 0;
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
@@ -105,10 +113,16 @@ void TitaReceiver::Park(uint32_t id, Time now) {
   Settle(id, now);
 }
 
-// A parked flow's time has come: its credit, or news of it, may be lost, so it gets another grain of what it wants.
+void TitaReceiver::SetParked(Flow& flow, bool parked) {
+  if (flow.parked != parked) parked_flows_ += parked ? 1 : -1;
+  flow.parked = parked;
+}
+
+// A parked flow's time has come: its credit, or news of it, may be lost. So it is told again, and gets another grain of
+// what it wants if it has ever sent: those who have not may all begin at once, with all that they hold.
 void TitaReceiver::Wake(uint32_t id, Time now) {
   Flow& flow = flows_[id];
-  if (flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
+  if (flow.tx_total > 0 && flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
   if (++flow.reissues < kMaxReissues) WaitUntil(id, now + sizes_.park * (int64_t{2} << flow.reissues));
 }
@@ -249,6 +263,7 @@ void TitaReceiver::QueueAnew(Time now) {
 void TitaReceiver::UpdateReady(Time now) {
   const bool ready = Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
   if (ready && !ready_) {
+    ChargeControlPackets();  // those that came while there was nothing to grant
     const Rate rate = Rate::BytesPerSecond(sizes_.grant_rate);
     const Duration grain_time = rate.TimeFor(static_cast<int64_t>(sizes_.WireBytes(sizes_.grain)));
     clock_.RaiseTo(charged_total_ > 0 ? now - std::min(grain_time, sizes_.park) : now);
@@ -276,13 +291,26 @@ void TitaReceiver::StepRates() {
   lambda_ = std::min(WaterLevel(sizes_.grant_rate, scratch_), sizes_.grant_rate);
 }
 
+// Of the port's limit twice an equal part: it changes faster than what was stated can, and who paces by less than there
+// is falls behind. All that it is for is that a sender does not reckon with a whole line.
 double TitaReceiver::CoreShare(const Flow& flow) const {
-  if (flow.group == kNoGroup) return sizes_.line_rate;
-  const Group& group = groups_[flow.group];
-  if (!group.limit.limited()) return sizes_.line_rate;
-  return group.limit.limit() / static_cast<double>(std::max(group.wanting, 1u));
+  double share = sizes_.line_rate;
+  if (flow.crosses_core && port_core_.limited()) {
+    share = std::min(share, kCoreRoom * port_core_.limit() / static_cast<double>(std::max(core_wanting_, 1u)));
+  }
+  if (flow.group != kNoGroup && groups_[flow.group].limit.limited()) {
+    const Group& group = groups_[flow.group];
+    share = std::min(share, group.limit.limit() / static_cast<double>(std::max(group.wanting, 1u)));
+  }
+  return share;
 }
 
 double TitaReceiver::RateOf(const Flow& flow) const { return std::min({flow.cap, CoreShare(flow), lambda_}); }
+
+// Those who are parked may come back together: to each no more than its share then.
+double TitaReceiver::StatedRate(const Flow& flow) const {
+  if (!flow.parked) return RateOf(flow);
+  return std::min(RateOf(flow), sizes_.grant_rate / static_cast<double>(parked_flows_ + wanting_.size()));
+}
 
 }  // namespace paceline

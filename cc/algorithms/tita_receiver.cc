@@ -91,6 +91,7 @@ void TitaReceiver::RemoveFlow(uint32_t id, Time now) {
   Flow* flow = Find(id);
   if (flow == nullptr) return;
   SetWanting(id, false);
+  SetParked(*flow, false);
   LeaveQueues(id);
   reissue_.Remove(id);
   watched_.Remove(id);
@@ -146,6 +147,7 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   const bool sends = bytes > 0 || sample.tx_total > flow->tx_total;
   UpdateTxTotal(*flow, std::min(sample.tx_total, kMaxBytes));
   Resolve(*flow, bytes);
+  flow->arrived += bytes;
   flow->bucket = std::min(flow->bucket + bytes / kBucketGrowth, sizes_.bucket);
   if (sample.trimmed_packets > 0 && sample.packets > 0) {
     // What was cut counts as arrived above; the sender's loss count will name it again.
@@ -165,7 +167,7 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   flow->arrived_since_check = true;
   flow->last_activity = now;
   if (flow->parked && (sends || flow->granted <= flow->tx_total)) {
-    flow->parked = false;
+    SetParked(*flow, false);
     flow->reissues = 0;
     LeaveQueues(id);
     watched_.Remove(id);  // its interval begins anew
@@ -216,8 +218,8 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
     // The sender of a flow with nothing on its way may not be ready for long: its credit holds the budget for less.
     const bool under_way = flow.tx_total > flow.resolved;
     flow.check_at = now + (under_way ? sizes_.park : std::min(sizes_.park, sizes_.rtt * kFirstParkRtts));
-    flow.check_granted = useful;
-    flow.check_resolved = flow.resolved;
+    flow.check_due = useful - std::min(useful, flow.resolved);
+    flow.check_arrived = flow.arrived;
     flow.arrived_since_check = false;
     watched_.PushBack(id);
   }
@@ -231,6 +233,7 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
     flow.wanting_index = static_cast<uint32_t>(wanting_.size());
     wanting_.push_back(id);
     cap_sum_ += flow.cap;
+    if (flow.crosses_core) ++core_wanting_;
     if (flow.group != kNoGroup) {
       ++groups_[flow.group].wanting;
       if (flow.group_known && flow.crosses_core) ExpectOfCore(groups_[flow.group]);
@@ -241,6 +244,7 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
     flows_[last].wanting_index = flow.wanting_index;
     wanting_.pop_back();
     cap_sum_ -= flow.cap;
+    if (flow.crosses_core) --core_wanting_;
     if (flow.group != kNoGroup) --groups_[flow.group].wanting;
   }
   RatesChanged();
@@ -290,7 +294,8 @@ int64_t TitaReceiver::QueueingNanos(Flow& flow, const ArrivalSample& sample) {
   const auto delay = static_cast<uint32_t>(sample.relative_delay_nanos);
   const auto epoch = static_cast<uint32_t>(sample.now.nanos() / kDelayEpochNanos) + 1;
   if (flow.delay_epoch != epoch) {
-    flow.delay_least_before = flow.delay_epoch == 0 ? delay : flow.delay_least;
+    const bool follows = flow.delay_epoch != 0 && epoch - flow.delay_epoch == 1;
+    flow.delay_least_before = follows ? flow.delay_least : delay;
     flow.delay_least = delay;
     flow.delay_epoch = epoch;
   }

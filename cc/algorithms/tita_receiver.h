@@ -88,8 +88,9 @@ class TitaReceiver : public ReceiverController {
     uint64_t trimmed = 0;                  // arrived as trimmed, not yet reported in lost_total
     uint64_t outstanding = 0, charge = 0;  // as last added to the totals
     uint64_t bucket = 0;
-    uint64_t check_granted = 0, check_resolved = 0;  // at the beginning of the check interval
-    uint64_t parked_resolved = 0;                    // when it was last parked
+    uint64_t arrived = 0;                       // bytes; what the sender says does not change it
+    uint64_t check_due = 0, check_arrived = 0;  // what was to come, and had, when the check interval began
+    uint64_t parked_arrived = 0;                // when it was last parked
     GrantWriter::Place written_at;
     double cap = 0;                                    // wire bytes per second
     uint32_t delay_least = 0, delay_least_before = 0;  // ns, of this and the last epoch
@@ -133,6 +134,7 @@ class TitaReceiver : public ReceiverController {
   void Check(uint32_t id, Time now);
   void Wake(uint32_t id, Time now);
   void Park(uint32_t id, Time now);
+  void SetParked(Flow& flow, bool parked);
   void ShrinkBucket(Flow& flow, uint64_t delivered) const;
   void ChargeControlPackets();
   bool Waiting() const { return !ring_.empty() || !core_ring_.empty(); }
@@ -152,6 +154,7 @@ class TitaReceiver : public ReceiverController {
   void RatesChanged();
   void StepRates();
   double RateOf(const Flow& flow) const;
+  double StatedRate(const Flow& flow) const;
   double CoreShare(const Flow& flow) const;
 
   const TitaParameters parameters_;
@@ -173,6 +176,8 @@ class TitaReceiver : public ReceiverController {
   FlowRing watched_{&watched_links_};  // have charge; in the order of check_at
   std::vector<uint32_t> newcomers_;    // to ring_ and core_ring_ since the last grant, in the order in which they came
   std::vector<uint32_t> wanting_;      // demand_end > granted, not parked
+  uint32_t core_wanting_ = 0;          // of those, the ones that cross the core
+  size_t parked_flows_ = 0;
 
   PaceClock clock_;
   bool ready_ = false;  // a grant waits for nothing but the clock

@@ -157,6 +157,7 @@ void TitaSender::HandleTimeout(Time now) {
     ++probes_;
     probe_at_ = Time::Never();
     unscheduled_end_ = tx_total_ + segment_;
+    shared_.uplink.SetGrantedRate(uplink_id_, 0);  // who grants nothing for so long leaves the uplink to the others
     ArmProbe(now);
   }
   Publish();

@@ -50,6 +50,8 @@ class ObservedSender final : public SenderController {
   void OnGrant(const GrantSample& sample) override { inner_->OnGrant(sample); }
   void OnBacklog(Time now, uint64_t backlog_bytes, uint64_t tx_total) override {
     if (tx_total != tx_total_) observation_->Note("OnBacklog: another tx_total than OnSent said");
+    observation_->backlogged_senders += (backlog_bytes > 0 ? 1 : 0) - (backlogged_ ? 1 : 0);
+    backlogged_ = backlog_bytes > 0;
     inner_->OnBacklog(now, backlog_bytes, tx_total);
   }
   Allowance allowance() const override { return inner_->allowance(); }
@@ -63,6 +65,7 @@ class ObservedSender final : public SenderController {
   Observation observation_;
   uint32_t segment_bytes_;
   uint64_t tx_total_ = 0;
+  bool backlogged_ = false;
   uint64_t acked_ = 0;
 };
 

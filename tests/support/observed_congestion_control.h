@@ -20,8 +20,9 @@ struct ControlObservation {
   uint64_t sent_bytes = 0;
   uint64_t acked_bytes = 0;
   uint64_t lost_bytes = 0;
-  size_t senders = 0;         // alive now
-  size_t receiver_flows = 0;  // alive now
+  size_t senders = 0;          // alive now
+  int backlogged_senders = 0;  // of those alive, who last heard of a backlog
+  size_t receiver_flows = 0;   // alive now
 
   void Note(std::string what) {
     if (violations.size() < 20) violations.push_back(std::move(what));

@@ -209,6 +209,14 @@ void Sender::TellBacklog(Flow& flow, Time now) {
   flow.controller->OnBacklog(now, backlog(), flow.tx_total - flow.credit_base);
 }
 
+// The backlog is that of the connection, so what ends it on one port ends it for the flows through all.
+void Sender::TellBacklogs(Time now) {
+  if (backlog() > 0) return;
+  for (Flow& flow : flows_) {
+    if (flow.controller != nullptr) TellBacklog(flow, now);
+  }
+}
+
 uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
   return static_cast<uint32_t>(std::min<uint64_t>(peer_->segment_bytes, message.payload_bytes - offset));
 }
@@ -285,6 +293,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
   if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !MayUse(port, now)) {
     if (!flows_.empty()) flows_[peer_->remote_of[port]].next_send = Time::Never();
     FindNextSend();
+    TellBacklogs(now);
     return 0;
   }
   const uint32_t remote = peer_->remote_of[port];
@@ -369,7 +378,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
     }
   }
-  TellBacklog(flow, now);
+  TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
   FindNextSend();
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {

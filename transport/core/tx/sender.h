@@ -130,6 +130,7 @@ class Sender {
   Blocked CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const;
   void Sendable(TxMessage* message);
   TxMessage* NextMessage() const;
+  void TellBacklogs(Time now);
   void TellBacklog(Flow& flow, Time now);
   uint64_t backlog() const { return unsent_bytes_ + retransmit_bytes_; }
   uint64_t PeekRetransmit();

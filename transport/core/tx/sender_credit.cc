@@ -74,7 +74,10 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
 void Sender::HandleNotReady(uint32_t message_bits) {
   TxMessage* message = FindMessage(message_bits);
   if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
-  if (message->state == TxMessage::State::kSending) unsent_bytes_ -= message->unsent_bytes();
+  if (message->state == TxMessage::State::kSending) {
+    unsent_bytes_ -= message->unsent_bytes();
+    ready_ports_ = AllPorts();  // the controllers hear of it there
+  }
   message->held = true;
   message->state = TxMessage::State::kWaiting;
   message->link.Unlink();

@@ -415,7 +415,10 @@ void Sender::MaybeFinish(TxMessage* message) {
 
 void Sender::Finish(TxMessage* message, OperationStatus status) {
   const bool numbered = message->state != TxMessage::State::kQueued;
-  if (message->state == TxMessage::State::kSending) unsent_bytes_ -= message->unsent_bytes();
+  if (message->state == TxMessage::State::kSending) {
+    unsent_bytes_ -= message->unsent_bytes();
+    ready_ports_ = AllPorts();  // the controllers hear of it there
+  }
   message->link.Unlink();
   message->announce_link.Unlink();
   if (numbered) {

@@ -156,6 +156,14 @@ TEST_F(CoreLimitTest, NeverBelowItsFloorAndFreeAgainAtLineRate) {
   EXPECT_FALSE(limit_.limited());
 }
 
+// So slow that four windows do not bring the packets that make up one.
+TEST_F(CoreLimitTest, RisesFromItsFloorWhereAPacketComesInEveryOtherRoundTrip) {
+  Deliver(0.0277, 2000, 1.0);
+  ASSERT_NEAR(limit_.limit(), parameters_.floor * parameters_.line_rate, 1e6);
+  Deliver(0.0277, 200, 0);
+  EXPECT_GT(limit_.limit(), parameters_.floor * parameters_.line_rate * 1.1);
+}
+
 TEST_F(CoreLimitTest, SlotsAreSpacedAtTheLimit) {
   CoreLimit limit(1e9);  // one byte a nanosecond
   const Time start = Time::FromNanos(5000);

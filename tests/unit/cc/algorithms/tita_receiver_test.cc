@@ -214,6 +214,16 @@ TEST_F(TitaReceiverTest, ControlPacketsTakeTheirShareOfTheDownlink) {
   EXPECT_NEAR(static_cast<double>(credit_[0]) * 4160 / 4096, 0.9 * 12.5e6, 0.1e6);
 }
 
+// A host that only sends for ten seconds: the acknowledgements that it gets have had their share of the downlink.
+TEST_F(TitaReceiverTest, ControlPacketsFromBeforeTheDemandHoldNothingUp) {
+  Add(0);
+  now_ = now_ + Duration::Seconds(10);
+  shared_->control_bytes_in += 1'300'000'000;
+  Demand(0, 1 << 20);
+  Run(Duration::Micros(10));
+  EXPECT_GT(credit_[0], 20 * kSegment);
+}
+
 TEST_F(TitaReceiverTest, ALateCallCatchesUpWithinTheBudgetAndMergesGrants) {
   Add(0);
   Demand(0, 1 << 30);
@@ -358,6 +368,41 @@ TEST_F(TitaReceiverTest, ALiarHurtsOnlyItself) {
   EXPECT_EQ(receiver_->wanting_flows(), 0u);
 }
 
+TEST_F(TitaReceiverTest, ClaimsOfMoreSentDoNotHoldTheBudget) {
+  for (const bool lost_too : {false, true}) {
+    Make();
+    credit_.clear(), tx_.clear(), lost_.clear();
+    Add(0);
+    Add(1);
+    Demand(0, 1 << 30);
+    const Time start = now_;
+    uint64_t claim = 0;
+    for (int i = 0; i < 10000; ++i) {
+      if (i % 112 == 0) {
+        claim += (lost_too ? 1 : 4) * receiver_->sizes().bucket;
+        receiver_->OnArrival(1, {.now = now_, .tx_total = claim, .lost_total = lost_too ? claim : 0});
+      }
+      Run(Duration::Micros(1));
+      while (tx_[0] < credit_[0]) Arrive(0, std::min(kSegment, credit_[0] - tx_[0]));
+    }
+    EXPECT_GT(static_cast<double>(tx_[0]), 0.8 * 12.5e9 * (now_ - start).seconds()) << lost_too;
+  }
+}
+
+TEST_F(TitaReceiverTest, ReceiversThatNobodySendsToAreNotGrantedMoreAndMore) {
+  constexpr uint32_t kFlows = 64;
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    Add(flow);
+    Demand(flow, 1 << 20);
+  }
+  Run(Duration::Millis(60));
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    EXPECT_LE(credit_[flow], 4 * kSegment) << flow;
+    // What they are told last is what they get if all of them begin now.
+    EXPECT_LE(rate_[flow], 12.5e9 / kFlows * 1.5) << flow;
+  }
+}
+
 TEST_F(TitaReceiverTest, ManyCreditHoldersCannotStopThePort) {
   // A hundred flows each hold a grain for ever, sending a byte now and then; one honest flow still moves.
   for (uint32_t flow = 0; flow <= 100; ++flow) Add(flow);
@@ -398,6 +443,19 @@ TEST_F(TitaReceiverTest, AKnownCoreRateSpacesTheGrantsOfOtherGroups) {
   }
   EXPECT_NEAR(static_cast<double>(credit_[2]) * 4160 / 4096, 0.75 * 12.5e6, 0.3e6);
   EXPECT_NEAR(static_cast<double>(credit_[0] + credit_[1] - before) * 4160 / 4096, 0.25 * 12.5e6, 0.05e6);
+}
+
+TEST_F(TitaReceiverTest, TheStatedRateIsThatOfTheCoreWhereItIsLess) {
+  PortInfo port = TestPort();
+  port.local_group = 1;
+  port.core_rate = Rate::Gbps(25);
+  Make({}, port);
+  for (uint32_t flow = 0; flow < 4; ++flow) Add(flow, 2 + flow);
+  Add(4, 1);
+  for (uint32_t flow = 0; flow < 5; ++flow) Demand(flow, 1 << 30);
+  Run(Duration::Micros(20));
+  for (uint32_t flow = 0; flow < 4; ++flow) EXPECT_LE(rate_[flow], 2 * 12.5e9 / 16 * 1.01) << flow;
+  EXPECT_GE(rate_[4], 12.5e9 / 2);
 }
 
 TEST_F(TitaReceiverTest, AsManyShareTheCoreAsAGroupHasThatSend) {
@@ -481,6 +539,22 @@ TEST_F(TitaReceiverTest, DelayStandsInForMarksWhereThereAreNone) {
   Add(0, 7);
   ArriveLate();
   EXPECT_LT(rate_[0], 0.3 * 12.5e9);
+}
+
+// Clocks that drift apart during a pause.
+TEST_F(TitaReceiverTest, TheLeastDelayOfLongAgoSaysNothing) {
+  Add(0, 7);
+  Demand(0, 1 << 30);
+  const auto arrive = [&](int64_t delay) {
+    Run(Duration::Nanos(1331));
+    tx_[0] += kSegment;
+    receiver_->OnArrival(
+        0, {.now = now_, .bytes = kSegment, .packets = 1, .tx_total = tx_[0], .relative_delay_nanos = delay});
+  };
+  for (int i = 0; i < 300; ++i) arrive(0);
+  now_ = now_ + Duration::Seconds(15);
+  for (int i = 0; i < 300; ++i) arrive(15'000);
+  EXPECT_GT(rate_[0], 0.9 * 12.5e9);
 }
 
 // Kernel sockets: what a scheduler adds to a delay is no queue in the network.

@@ -151,6 +151,18 @@ TEST_F(TitaSenderTest, TheCapIsTheShareOfTheUplink) {
   EXPECT_DOUBLE_EQ(sender_->cap().gbps(), 90);
 }
 
+TEST_F(TitaSenderTest, WhoGetsNothingGrantedLeavesTheUplinkToTheOthers) {
+  TitaSender other({}, FlowInfo{}, TestPort(), shared_);
+  sender_->OnBacklog(now_, 1 << 20, 0);
+  other.OnBacklog(now_, 1 << 20, 0);
+  EXPECT_DOUBLE_EQ(other.cap().gbps(), 50);
+  now_ = sender_->PollTimeout();
+  sender_->HandleTimeout(now_);
+  EXPECT_DOUBLE_EQ(other.cap().gbps(), 100);
+  sender_->OnGrant({now_, kSegment, Rate::Gbps(50)});
+  EXPECT_DOUBLE_EQ(other.cap().gbps(), 50);
+}
+
 TEST_F(TitaSenderTest, AcknowledgementsAreCountedForTheDownlink) {
   sender_->OnAck({.now = now_, .acked_bytes = kSegment, .acked_packets = 1});
   EXPECT_EQ(shared_.control_bytes_in, 64u);

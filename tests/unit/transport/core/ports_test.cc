@@ -46,6 +46,17 @@ TEST_P(PortsTest, AllPortsShareTheLoad) {
   }
 }
 
+// The backlog is the connection's: when the last of it leaves through one port, the controllers of the others hear of
+// it.
+TEST_P(PortsTest, NoControllerBelievesInABacklogThatIsGone) {
+  for (int i = 0; i < 50; ++i) {
+    Exchange(0, 5'000 + i * 4'321);
+    world().RunFor(Duration::Micros(100));
+    EXPECT_GT(host(0).control().senders, 0u);
+    EXPECT_EQ(host(0).control().backlogged_senders, 0) << i;
+  }
+}
+
 TEST_P(PortsTest, TwoPortsAreFasterThanOne) {
   const Time start = now();
   Exchange(0, 8'000'000);
