@@ -125,6 +125,8 @@ std::optional<CriticalPath> FindCriticalPath(const Workload& workload, const Cos
 }
 
 Picos ComputingAlone(const Workload& workload) {
+  const auto computes = [](const Trigger& trigger) { return trigger.computes && trigger.delay > 0; };
+  if (std::none_of(workload.triggers.begin(), workload.triggers.end(), computes)) return 0;
   const auto nothing = [](const Flow&) { return FlowCost(); };
   const auto none_together = [](const auto&, const auto&) { return std::optional<Picos>(0); };
   return Search(workload, {nothing, none_together}, false).Find()->end;

@@ -78,7 +78,7 @@ Time Host::Poll(Time now) {
     more |= TakeCompletions(now);
     if (!more && next > now) break;
   }
-  if (!ready_.empty()) next = std::min(next, now + Duration::Micros(1));  // a post met a bound: try again
+  if (any_ready()) next = std::min(next, now + Duration::Micros(1));  // a post met a bound: try again
   if (next_scheduled_ < scheduled_.size()) next = std::min(next, scheduled_[next_scheduled_].due);
   if (!timers_.empty()) next = std::min(next, timers_.begin()->first);
   return next;
@@ -94,16 +94,19 @@ void Host::TellTimers(Time now) {
 
 bool Host::PostDue(Time now) {
   bool posted = false;
-  while (!ready_.empty() && Post(ready_.front(), now)) {
-    ready_.pop_front();
-    posted = true;
+  for (std::deque<Posting>* ready : {&ready_receives_, &ready_sends_}) {
+    while (!ready->empty() && Post(ready->front(), now)) {
+      ready->pop_front();
+      posted = true;
+    }
   }
-  while (next_scheduled_ < scheduled_.size() && scheduled_[next_scheduled_].due <= now && ready_.empty()) {
+  while (next_scheduled_ < scheduled_.size() && scheduled_[next_scheduled_].due <= now) {
     const Posting& posting = scheduled_[next_scheduled_++];
-    if (Post(posting, now)) {
+    std::deque<Posting>& ready = Ready(posting);
+    if (ready.empty() && Post(posting, now)) {
       posted = true;
     } else {
-      ready_.push_back(posting);
+      ready.push_back(posting);
     }
   }
   return posted;
@@ -169,7 +172,7 @@ bool Host::TakeCompletions(Time now) {
       }
     }
   }
-  return any && !ready_.empty();
+  return any && any_ready();
 }
 
 }  // namespace paceline::tools

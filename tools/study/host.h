@@ -56,7 +56,7 @@ class Host : public sim::HostDriver {
   // Sorts; returns when to be polled first.
   Time Prepare();
   // During the run: as soon as possible. The caller requests a poll.
-  void PostNow(const Posting& posting) { ready_.push_back(posting); }
+  void PostNow(const Posting& posting) { Ready(posting).push_back(posting); }
   // At any time: OnTimer(timer) at `due`. During the run the caller requests a poll for then.
   void StartTimer(uint32_t timer, Time due) { timers_.emplace(due, timer); }
 
@@ -71,6 +71,8 @@ class Host : public sim::HostDriver {
   bool Post(const Posting& posting, Time now);
   bool TakeCompletions(Time now);
   bool PostForUnexpected(Time now);
+  std::deque<Posting>& Ready(const Posting& posting) { return posting.send ? ready_sends_ : ready_receives_; }
+  bool any_ready() const { return !ready_sends_.empty() || !ready_receives_.empty(); }
 
   FlowEvents* const events_;
   const uint32_t nics_;            // of each host
@@ -79,7 +81,8 @@ class Host : public sim::HostDriver {
   RegionId region_ = kUnregistered;
   std::vector<Posting> scheduled_;  // ascending by time
   size_t next_scheduled_ = 0;
-  std::deque<Posting> ready_;
+  // Met a bound of the endpoint, or are due; a send does not wait for a receive, which waits for the peer's sends.
+  std::deque<Posting> ready_sends_, ready_receives_;
   std::set<std::pair<Time, uint32_t>> timers_;  // in order of time, then of number
   struct Awaited {
     ConnectionId connection = kNoConnection;

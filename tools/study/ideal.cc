@@ -28,6 +28,7 @@ IdealModel::IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32
     subtree.down += Rate(topology_.links()[port].reverse);
   };
   for (uint32_t nic = 0; nic < topology_.nics(); ++nic) {
+    fastest_nic_ = std::max(fastest_nic_, topology_.links()[nic].bits_per_second);
     add(0, topology.host_of(nic), topology.host_of(nic) + 1, nic);
   }
   for (const sim::SwitchInfo& s : topology_.switches()) {
@@ -55,19 +56,23 @@ double IdealModel::Rate(uint32_t port) const {
 
 uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(bytes) * header_bytes_; }
 
+// What the slower of its hosts can do, in bits per second.
+double IdealModel::Line(const Flow& flow) const {
+  return std::min(topology_.host_bits_per_second(flow.source), topology_.host_bits_per_second(flow.destination));
+}
+
 Picos IdealModel::FlowIdeal(const Flow& flow) const {
   const uint32_t nics = topology_.config().nics_per_host;
-  const double line =
-      std::min(topology_.host_bits_per_second(flow.source), topology_.host_bits_per_second(flow.destination));
-  const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / line);
+  const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / Line(flow));
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  return sending + topology_.BaseRtt(flow.source * nics, flow.destination * nics, full, header_bytes_) -
-         sim::SerialisationPicos(full, topology_.nic_bits_per_second());
+  const uint32_t from = flow.source * nics;
+  return sending + topology_.BaseRtt(from, flow.destination * nics, full, header_bytes_) -
+         sim::SerialisationPicos(full, topology_.links()[from].bits_per_second);
 }
 
 FlowCost IdealModel::LeastTimes(const Flow& flow) const {
   const uint32_t nics = topology_.config().nics_per_host;
-  const double line = static_cast<double>(topology_.nic_bits_per_second()) * nics;
+  const double line = Line(flow);
   const uint32_t from = flow.source * nics, to = flow.destination * nics;
   const uint64_t wire = WireBytes(flow.bytes);
   const auto packet = static_cast<uint32_t>(std::min<uint64_t>(wire, mtu_bytes_ + header_bytes_));
@@ -125,8 +130,8 @@ std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
   const std::optional<Picos> busy_until = LinksBusyUntil(workload, all, starts);
   if (!busy_until) return std::nullopt;
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  Picos total = *busy_until + topology_.LongestBaseRtt(full, header_bytes_) -
-                sim::SerialisationPicos(full, topology_.nic_bits_per_second());
+  Picos total =
+      *busy_until + topology_.LongestBaseRtt(full, header_bytes_) - sim::SerialisationPicos(full, fastest_nic_);
   for (const Flow& flow : workload.flows) {
     if (flow.start > first_start) total = std::max(total, flow.start + FlowIdeal(flow));
   }
@@ -134,15 +139,13 @@ std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
 }
 
 std::optional<CriticalPath> IdealModel::Dependent(const Workload& workload) const {
-  const uint64_t line = topology_.nic_bits_per_second();
   const auto flow_cost = [this](const Flow& flow) { return LeastTimes(flow); };
   const auto together = [&](const std::vector<uint32_t>& flows, const std::vector<Picos>& starts) {
     std::optional<Picos> until = LinksBusyUntil(workload, flows, starts);
     Picos latency = sim::kNeverPicos;
     for (uint32_t index : flows) {
       const Flow& flow = workload.flows[index];
-      const auto sending =
-          static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / static_cast<double>(line));
+      const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / Line(flow));
       latency = std::min(latency, LeastTimes(flow).received - sending);
     }
     if (until) *until += latency;

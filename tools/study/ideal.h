@@ -45,12 +45,14 @@ class IdealModel {
   // `starts` (by flow of the workload). Nothing when a link that is needed has no capacity left.
   std::optional<sim::Picos> LinksBusyUntil(const Workload& workload, const std::vector<uint32_t>& flows,
                                            const std::vector<sim::Picos>& starts) const;
+  double Line(const Flow& flow) const;
   double Rate(uint32_t port) const;  // bits per second
 
   const sim::Topology& topology_;
   const uint32_t mtu_bytes_;
   const uint32_t header_bytes_;
   const std::vector<double> link_fraction_;
+  uint64_t fastest_nic_ = 0;  // bits per second
   // Subtrees of the fabric with links to the rest: each host, the hosts of each ToR, each pod.
   struct Subtree {
     uint32_t first_host = 0;

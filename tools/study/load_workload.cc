@@ -66,10 +66,8 @@ absl::StatusOr<WorkloadConfig> LoadWorkload(const toml::table* table, const std:
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   resolved["posted_ahead"] = config.posted_ahead;
   resolved["start_us"] = start;
-  if (config.pattern->independent()) {
-    resolved["window"] = config.window;
-    resolved["start_jitter_us"] = jitter;
-  }
+  resolved["start_jitter_us"] = jitter;
+  if (config.pattern->independent()) resolved["window"] = config.window;
   return config;
 }
 

@@ -372,7 +372,15 @@ absl::StatusOr<Scenario> LoadScenario(const toml::table& table, const std::strin
 
 absl::StatusOr<Workload> WorkloadOf(const Scenario& scenario, uint64_t seed) {
   const sim::TopologyConfig& topology = scenario.fabric.topology;
-  const WorkloadHosts hosts = {.count = topology.hosts, .gbps = topology.link_gbps * topology.nics_per_host};
+  WorkloadHosts hosts = {.count = topology.hosts, .gbps = topology.link_gbps * topology.nics_per_host};
+  if (topology.graph != nullptr) {
+    // In the mean: the hosts are the first nodes.
+    double sum = 0;
+    for (const sim::GraphLink& link : topology.graph->links) {
+      sum += link.gbps * ((link.a < topology.hosts ? 1 : 0) + (link.b < topology.hosts ? 1 : 0));
+    }
+    hosts.gbps = sum / topology.hosts;
+  }
   return BuildWorkload(scenario.workload, hosts, seed);
 }
 

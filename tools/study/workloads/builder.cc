@@ -10,13 +10,16 @@ namespace paceline::tools {
 WorkloadBuilder::WorkloadBuilder(const WorkloadConfig& config, const WorkloadHosts& hosts, uint64_t seed)
     : hosts_(hosts), start_(config.start), jitter_(config.start_jitter), random_(seed ^ 0x776f726b6c6f6164) {}
 
+sim::Picos WorkloadBuilder::Jitter() {
+  return jitter_ > 0 ? static_cast<sim::Picos>(random_.Below(static_cast<uint64_t>(jitter_) + 1)) : 0;
+}
+
 Flow& WorkloadBuilder::AddFlow(uint32_t source, uint32_t destination, uint64_t bytes) {
   Flow flow;
   flow.source = source;
   flow.destination = destination;
   flow.bytes = bytes;
-  flow.start = start_;
-  if (jitter_ > 0) flow.start += static_cast<sim::Picos>(random_.Below(static_cast<uint64_t>(jitter_) + 1));
+  flow.start = start_ + Jitter();
   workload_.flows.push_back(flow);
   return workload_.flows.back();
 }

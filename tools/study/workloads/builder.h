@@ -23,6 +23,8 @@ class WorkloadBuilder {
   Random& random() { return random_; }
   Workload& workload() { return workload_; }
 
+  // A random part of the workload's jitter.
+  sim::Picos Jitter();
   // Starts with the workload, jitter added. The reference holds until the next flow.
   Flow& AddFlow(uint32_t source, uint32_t destination, uint64_t bytes);
 

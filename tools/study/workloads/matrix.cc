@@ -24,7 +24,10 @@ class Matrix : public Pattern {
       return absl::InvalidArgumentError(absl::StrCat(path_.string(), " is for ", matrix->nodes,
                                                      " nodes: fabric.hosts = ", hosts, " must not be less"));
     }
-    for (Flow& flow : matrix->workload.flows) flow.start += builder.start();
+    for (Flow& flow : matrix->workload.flows) {
+      flow.start += builder.start();
+      if (flow.trigger == kNoTrigger) flow.start += builder.Jitter();
+    }
     builder.workload() = std::move(matrix->workload);
     return absl::OkStatus();
   }

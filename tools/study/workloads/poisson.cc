@@ -24,6 +24,7 @@ class Poisson : public Pattern {
   absl::Status Build(WorkloadBuilder& builder) const override {
     builder.workload().flows =
         PoissonFlows({.load = load_, .most_flows = flows_}, sizes_, builder.hosts(), builder.start(), builder.random());
+    for (Flow& flow : builder.workload().flows) flow.start += builder.Jitter();
     return absl::OkStatus();
   }
 

@@ -41,7 +41,8 @@ struct TrainingModel {
   double tflops = 400;  // of a rank, as it reaches them
   uint32_t chunks = 2;  // that ring steps between hosts are cut into
 
-  uint32_t micro_batches() const { return batch / (dp * micro_batch); }
+  uint32_t micro_batches() const { return static_cast<uint32_t>(batch / together()); }
+  uint64_t together() const { return uint64_t{dp} * micro_batch; }  // sequences that all replicas work on at a time
   // Of one layer and rank.
   uint64_t layer_bytes() const { return parameters / layers / tp * bytes_per_value; }
   // Of one micro-batch.

@@ -51,9 +51,9 @@ class Training : public Pattern {
     if (model_.layers % model_.pp != 0) {
       reader.Fail("layers", absl::StrCat("= ", model_.layers, " must be a multiple of workload.pp = ", model_.pp));
     }
-    if (model_.batch % (model_.dp * model_.micro_batch) != 0) {
-      reader.Fail("batch", absl::StrCat("= ", model_.batch, " must be a multiple of workload.dp x micro_batch = ",
-                                        model_.dp * model_.micro_batch));
+    if (model_.batch % model_.together() != 0) {
+      reader.Fail("batch", absl::StrCat("= ", model_.batch,
+                                        " must be a multiple of workload.dp x micro_batch = ", model_.together()));
     }
     if (keys_.ranks % keys_.ranks_per_host != 0) {
       reader.Fail("ranks_per_host",

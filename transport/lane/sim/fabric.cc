@@ -256,7 +256,7 @@ void Fabric::Enqueue(uint32_t index, uint32_t packet) {
   Packet& record = pool_[packet];
   const bool control = record.is(Packet::kControl);
   if (!port.waiting && port.busy_until <= queue_.now() && (control || !port.paused)) {
-    AccountQueue(index, port.busy_until);
+    AccountQueue(index, port.paused ? queue_.now() : port.busy_until);  // paused, data waits beside an idle line
     StartSending(index, packet);
     port.peak_bytes = std::max(port.peak_bytes, port.sending_data);
     return;

@@ -75,9 +75,10 @@ absl::StatusOr<std::vector<uint32_t>> RandomLinks(std::string_view target, const
   for (uint32_t port = 0; port < topology.links().size(); ++port) {
     const LinkInfo& link = topology.links()[port];
     if (link.from_tier != std::min(*a, *b) || link.to_tier != std::max(*a, *b)) continue;
+    if (*a == *b && port > link.reverse) continue;  // each link once
     const uint32_t upper = link.from_tier == Tier::kHost ? link.to : link.from;
     const SwitchInfo& s = topology.switch_of_node(upper);
-    by_place[topology.config().tiers == 3 ? s.pod : s.index].push_back(port);
+    by_place[topology.tiers() == 3 ? s.pod : s.index].push_back(port);
     ++found;
   }
   if (found < wanted) {

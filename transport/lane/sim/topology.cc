@@ -85,6 +85,10 @@ absl::Status Topology::Check() const {
   if (config_.link_delay_ns < 0 || config_.switch_delay_ns < 0 || config_.nic_delay_ns < 0) {
     return absl::InvalidArgumentError("fabric.link_delay_ns, switch_delay_ns and nic_delay_ns must not be negative");
   }
+  if (config_.kind == TopologyKind::kGraph && config_.planes != 1) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.planes = ", config_.planes,
+                                                   " goes with no topology from a file: its links say what is joined"));
+  }
   absl::Status status = MustDivide("planes", config_.planes, "nics_per_host", config_.nics_per_host);
   if (!is_tree() || !status.ok()) return status;
   if (tiers() != 2 && tiers() != 3) {

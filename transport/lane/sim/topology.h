@@ -105,7 +105,6 @@ class Topology {
   const std::vector<SwitchInfo>& switches() const { return switches_; }
   const std::vector<LinkInfo>& links() const { return links_; }  // by port number
   const SwitchInfo& switch_of_node(uint32_t node) const { return switches_[node - nics_]; }
-  uint64_t nic_bits_per_second() const { return links_[0].bits_per_second; }
   double host_bits_per_second(uint32_t host) const;  // all NICs together
   // What the first host of the graph has.
   static uint32_t NicsPerHost(const Graph& graph);
@@ -141,6 +140,9 @@ class Topology {
   Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
   Picos LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const;
 
+  // Of a tree's switches; of other topologies without meaning.
+  uint32_t tiers() const { return config_.kind == TopologyKind::kLeafSpine ? 2 : config_.tiers; }
+
   std::string PortName(uint32_t port) const;  // "tor:2/up:1", "host:3/nic:0"
 
  private:
@@ -155,8 +157,11 @@ class Topology {
   absl::Status BuildRoutes();
   uint32_t RouteByTable(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
     const uint32_t entry = table_[s.table_row + destination];
-    // Independent from switch to switch.
-    const uint32_t hash = (route_hash ^ s.table_row) * 0x9e3779b1u;
+    // Independent from switch to switch: every bit of the row must change every bit of the result.
+    uint32_t hash = route_hash ^ s.table_row * 0x9e3779b1u;
+    hash = (hash ^ hash >> 16) * 0x7feb352du;
+    hash = (hash ^ hash >> 15) * 0x846ca68bu;
+    hash ^= hash >> 16;
     return choices_[(entry >> 8) + (((hash >> 16) * (entry & 0xff)) >> 16)];
   }
   uint32_t AddSwitch(SwitchInfo s);  // with tier, index, pod, slots, hosts and numbers of ports; returns its node
@@ -164,7 +169,6 @@ class Topology {
   // Joins port `down` of the upper switch and port `up` of the lower node.
   void Join(uint32_t lower_node, uint32_t up_port, uint32_t upper_node, uint32_t down_port, double gbps);
   bool is_tree() const { return config_.kind >= TopologyKind::kLeafSpine; }
-  uint32_t tiers() const { return config_.kind == TopologyKind::kLeafSpine ? 2 : config_.tiers; }
   uint32_t pod_hosts() const { return is_tree() && tiers() == 3 ? config_.pod_size : config_.hosts; }
   uint32_t nics_per_plane() const { return config_.nics_per_host / config_.planes; }  // of one host
   uint32_t first_slot_of_plane(uint32_t plane) const { return plane * config_.hosts * nics_per_plane(); }

@@ -131,6 +131,34 @@ TEST_F(IdealTest, ComputingAfterTheLastFlowCountsForTheEnd) {
   EXPECT_EQ(ComputingAlone(workload), 5'500'000);
 }
 
+TEST_F(IdealTest, WhatStartsLateOrWaitsComputesNothing) {
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096, .start = 100'000'000});
+  EXPECT_EQ(ComputingAlone(workload), 0);
+}
+
+TEST_F(IdealTest, AFlowKnowsTheLinksOfItsOwnHosts) {
+  auto graph = std::make_shared<sim::Graph>();
+  graph->hosts = {"slow", "b", "c"};
+  graph->switches = {"s"};
+  for (uint32_t host = 0; host < 3; ++host) graph->links.push_back({.a = host, .b = 3, .gbps = host == 0 ? 10.0 : 100});
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kGraph;
+  config.hosts = 3;
+  config.graph = graph;
+  const sim::Topology topology = *sim::Topology::Create(config);
+  const IdealModel model(topology, 4096, 64);
+  const double back = 2 * (1 + 64 * 8 / 1e5);
+  const Flow fast = {.source = 1, .destination = 2, .bytes = 40'960};
+  EXPECT_NEAR(sim::PicosToMicros(model.FlowIdeal(fast)), 10 * 0.3328 + 2 + 0.3328 + back, 0.001);
+  Workload chain;
+  chain.flows.push_back(fast);
+  chain.flows.back().fires_when_received = 0;
+  chain.flows.push_back({.source = 2, .destination = 1, .bytes = 40'960, .trigger = 0});
+  chain.triggers.push_back({.flows = {1}});
+  EXPECT_NEAR(Micros(topology, chain), 2 * (10 * 0.3328 + 2 + 0.3328) + back, 0.01);
+}
+
 TEST_F(IdealTest, LateStartsCount) {
   Workload workload;
   workload.flows.push_back({.source = 0, .destination = 127, .bytes = 4096});

@@ -86,6 +86,18 @@ TEST(WorkloadTest, VictimsTakeNoPartInTheIncast) {
   EXPECT_EQ(alone.flows.size(), 95u);
 }
 
+TEST(WorkloadTest, JitterDelaysThePoissonFlowsToo) {
+  const Workload even = Build("kind = 'poisson'\nflows = 100", 3);
+  const Workload late = Build("kind = 'poisson'\nflows = 100\nstart_jitter_us = 1000", 3);
+  ASSERT_EQ(late.flows.size(), even.flows.size());
+  size_t later = 0;
+  for (size_t i = 0; i < even.flows.size(); ++i) {
+    EXPECT_GE(late.flows[i].start, even.flows[i].start);
+    later += late.flows[i].start > even.flows[i].start;
+  }
+  EXPECT_GT(later, 90u);
+}
+
 TEST(WorkloadTest, WindowChainsEachSource) {
   const Workload workload = Build("kind = 'alltoall'\nranks = 8\nwindow = 3");
   ASSERT_EQ(workload.triggers.size(), 8u);

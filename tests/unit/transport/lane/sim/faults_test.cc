@@ -60,6 +60,25 @@ TEST(FaultTargetTest, RandomLinksLieInDifferentPodsAndFollowTheSeed) {
   EXPECT_EQ(Names("random:128:host-tor").size(), 256u);
 }
 
+TEST(FaultTargetTest, RandomLinksOfTwoTiersLieAtDifferentSwitches) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kLeafSpine;
+  config.hosts = 16;
+  config.tor_radix = 4;
+  const Topology topology = *Topology::Create(config);
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    Random random(seed);
+    const auto ports = ResolveTarget("random:4:tor-core", topology, random);
+    ASSERT_TRUE(ports.ok()) << ports.status();
+    std::set<uint32_t> tors;
+    for (uint32_t port : *ports) {
+      const LinkInfo& link = topology.links()[port];
+      if (link.from_tier == Tier::kTor) tors.insert(link.from);
+    }
+    EXPECT_EQ(tors.size(), 4u) << seed;
+  }
+}
+
 TEST(FaultTargetTest, RefusesWhatIsNotThere) {
   EXPECT_THAT(Names("host:128/nic:0")[0], HasSubstr("no such host"));
   EXPECT_THAT(Names("host:1/nic:1")[0], HasSubstr("no such host or NIC"));

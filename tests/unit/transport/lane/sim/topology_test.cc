@@ -217,7 +217,40 @@ TEST(TopologyTest, GraphRoutesAreShortestPathsSharedByHash) {
   EXPECT_EQ(topology->LongestBaseRtt(0, 0), 2 * 7'000'000);
 }
 
+// Two pods of one ToR and four aggregation switches, each of those with four cores of its own: 16 paths.
+TEST(TopologyTest, WhereAPacketTurnsInOneTierOfAGraphSaysNothingOfTheNext) {
+  auto graph = std::make_shared<Graph>();
+  graph->hosts = {"a", "b"};
+  for (int i = 0; i < 2 + 8 + 16; ++i) graph->switches.push_back("s" + std::to_string(i));
+  graph->links = {{.a = 0, .b = 2}, {.a = 1, .b = 3}};
+  for (uint32_t agg = 0; agg < 4; ++agg) {
+    graph->links.push_back({.a = 2, .b = 4 + agg});
+    graph->links.push_back({.a = 3, .b = 8 + agg});
+    for (uint32_t core = 4 * agg; core < 4 * agg + 4; ++core) {
+      graph->links.push_back({.a = 4 + agg, .b = 12 + core});
+      graph->links.push_back({.a = 8 + agg, .b = 12 + core});
+    }
+  }
+  TopologyConfig config;
+  config.kind = TopologyKind::kGraph;
+  config.hosts = 2;
+  config.graph = graph;
+  const auto topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  std::map<uint32_t, int> uses;
+  for (uint32_t entropy = 0; entropy < 4096; ++entropy) {
+    const auto path = topology->Path(0, 1, Topology::RouteHash(0, 1, entropy, 7));
+    ASSERT_EQ(path.size(), 6u);
+    ++uses[path[2]];
+  }
+  EXPECT_EQ(uses.size(), 16u);
+  for (const auto& [port, count] : uses) EXPECT_NEAR(count, 256, 80) << topology->PortName(port);
+}
+
 TEST(TopologyTest, GraphsThatMakeNoFabricAreRefused) {
+  TopologyConfig planes = Ring();
+  planes.nics_per_host = planes.planes = 2;
+  EXPECT_THAT(std::string(Topology::Create(planes).status().message()), HasSubstr("fabric.planes = 2"));
   const auto error_with = [](const std::function<void(Graph&)>& change) {
     TopologyConfig config = Ring();
     Graph graph = *config.graph;
