@@ -1,6 +1,8 @@
 #include "transport/engine/engine.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,18 @@ constexpr int kSendBursts = 1;
 constexpr size_t kLeastBurst = 16;
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
+
+// In the order that data and control packets have among themselves.
+void PutControlLast(std::span<TxSegment> segments) {
+  const auto is_data = [](const TxSegment& segment) { return !segment.control; };
+  if (std::is_partitioned(segments.begin(), segments.end(), is_data)) return;
+  std::array<TxSegment, kFewSegments> control;
+  size_t data = 0, controls = 0;
+  for (const TxSegment& segment : segments) {
+    (segment.control ? control[controls++] : segments[data++]) = segment;
+  }
+  std::copy_n(control.begin(), controls, segments.begin() + static_cast<ptrdiff_t>(data));
+}
 // From one pass to the next, when the process runs, it takes less; a round trip in a kernel network takes as long.
 constexpr Duration kPause = Duration::Micros(50);
 
@@ -182,10 +196,7 @@ void Engine::SendAll(uint32_t port, Time now) {
     if (count == 0) return;
     busy_ = true;
     const std::span<TxSegment> segments = std::span(state.burst.segments).first(count);
-    if (replies_first_ && count <= kFewSegments) {
-      std::stable_partition(segments.begin(), segments.end(),
-                            [](const TxSegment& segment) { return !segment.control; });
-    }
+    if (replies_first_ && count <= kFewSegments) PutControlLast(segments);
     const size_t taken = lane.Send(segments);
     if (taken < count) {
       state.Hold(segments.subspan(taken));
