@@ -15,7 +15,10 @@ class ObservedSender final : public SenderController {
       : inner_(std::move(inner)), observation_(std::move(observation)), segment_bytes_(segment_bytes) {
     ++observation_->senders;
   }
-  ~ObservedSender() override { --observation_->senders; }
+  ~ObservedSender() override {
+    --observation_->senders;
+    if (backlogged_) --observation_->backlogged_senders;
+  }
 
   void OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) override {
     const Allowance allowance = inner_->allowance();

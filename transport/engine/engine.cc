@@ -19,8 +19,10 @@ constexpr int kSendBursts = 1;
 constexpr size_t kLeastBurst = 16;
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
+// So long from one pass to the next: the process did not run, or slept.
+constexpr Duration kPause = Duration::Micros(50);
 
-// In the order that data and control packets have among themselves.
+// Data packets keep their order, and so do control packets.
 void PutControlLast(std::span<TxSegment> segments) {
   const auto is_data = [](const TxSegment& segment) { return !segment.control; };
   if (std::is_partitioned(segments.begin(), segments.end(), is_data)) return;
@@ -31,9 +33,6 @@ void PutControlLast(std::span<TxSegment> segments) {
   }
   std::copy_n(control.begin(), controls, segments.begin() + static_cast<ptrdiff_t>(data));
 }
-// From one pass to the next, when the process runs, it takes less; a round trip in a kernel network takes as long.
-constexpr Duration kPause = Duration::Micros(50);
-
 }  // namespace
 
 // What the engine keeps of one port.

@@ -526,8 +526,9 @@ void Sender::ArmStuckTimer(Time now) {
   if (!stuck_at_.is_never()) return;
   if (stuck_backoff_ == 0) stuck_since_ = now;
   // Where many share the receiver, the turn of each comes seldom.
-  const Duration patience = std::max(ProbeDelay(), credit_waits_.get() * 5 / 4);
-  stuck_at_ = now + std::min(patience * (int64_t{1} << stuck_backoff_), Duration::Seconds(1));
+  const Duration most = Duration::Seconds(1);
+  const Duration patience = std::min(std::max(ProbeDelay(), credit_waits_.get() * 5 / 4), most);
+  stuck_at_ = now + std::min(patience * (int64_t{1} << stuck_backoff_), most);
 }
 
 // ---- idle

@@ -241,8 +241,8 @@ class Sender {
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
-  Time stuck_since_;
-  RecentLongest credit_waits_;
+  Time stuck_since_;                // without the credit that backlog() waits for
+  RecentLongest credit_waits_;      // of those times
   Time held_retried_at_;            // when messages that the peer put off were last tried again
   uint8_t demand_pending_ = 0;      // bit per port of the peer
   uint32_t ready_ports_ = 0;        // bit per local port

@@ -76,7 +76,7 @@ void Sender::HandleNotReady(uint32_t message_bits) {
   if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
   if (message->state == TxMessage::State::kSending) {
     unsent_bytes_ -= message->unsent_bytes();
-    ready_ports_ = AllPorts();  // the controllers hear of it there
+    ready_ports_ = AllPorts();  // Fill tells the controllers
   }
   message->held = true;
   message->state = TxMessage::State::kWaiting;

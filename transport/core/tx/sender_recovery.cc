@@ -417,7 +417,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
   const bool numbered = message->state != TxMessage::State::kQueued;
   if (message->state == TxMessage::State::kSending) {
     unsent_bytes_ -= message->unsent_bytes();
-    ready_ports_ = AllPorts();  // the controllers hear of it there
+    ready_ports_ = AllPorts();  // Fill tells the controllers
   }
   message->link.Unlink();
   message->announce_link.Unlink();
