@@ -10,6 +10,7 @@
 #include "cc/registry.h"
 #include "tests/support/test_congestion_control.h"
 #include "transport/core/endpoint.h"
+#include "transport/wire/checksum.h"
 
 namespace paceline {
 namespace {
@@ -196,6 +197,18 @@ void RoundTrip(benchmark::State& state, const char* algorithm) {
 BENCHMARK_CAPTURE(RoundTrip, window, nullptr);
 BENCHMARK_CAPTURE(RoundTrip, none, "none");
 BENCHMARK_CAPTURE(RoundTrip, tita, "tita");
+
+// A checksum and the ordinary code after it, which pays if the checksum leaves vector registers in a bad state.
+void BM_ChecksumAndMultiply(benchmark::State& state) {
+  const std::vector<uint8_t> packet(1420, 1);
+  volatile double factor = 1.5;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(wire::Crc32c(packet));
+    benchmark::DoNotOptimize(factor * factor);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(packet.size()));
+}
+BENCHMARK(BM_ChecksumAndMultiply);
 
 void BM_Memcpy(benchmark::State& state) {
   std::vector<uint8_t> out(4 << 20, 1), in(4 << 20);
