@@ -22,35 +22,35 @@ struct Task {
   const Scenario* scenario = nullptr;
   const AlgorithmChoice* algorithm = nullptr;
   uint64_t seed = 0;
-  uint64_t flows = 0;
+  uint64_t effort = 0;
   std::optional<absl::StatusOr<RunOutcome>> outcome;
 };
 
 // One line that is written over again and again.
 class ProgressLine {
  public:
-  ProgressLine(bool shown, size_t runs, uint64_t flows) : shown_(shown), runs_(runs), flows_(flows) {}
+  ProgressLine(bool shown, size_t runs, uint64_t effort) : shown_(shown), runs_(runs), effort_(effort) {}
   ~ProgressLine() {
     if (shown_) std::fputs("\r\033[K", stderr);
   }
 
-  void Show(size_t runs_done, uint64_t flows_done) const {
+  void Show(size_t runs_done, uint64_t effort_done) const {
     if (!shown_) return;
     std::string left = "";
-    if (flows_done > 0) {
+    if (effort_done > 0) {
       const double seconds = (MonotonicNow() - began_).seconds();
-      const double rest = seconds * static_cast<double>(flows_ - flows_done) / static_cast<double>(flows_done);
+      const double rest = seconds * static_cast<double>(effort_ - effort_done) / static_cast<double>(effort_done);
       left = absl::StrFormat(", about %.0f s left", rest);
     }
-    std::fprintf(stderr, "\r\033[K%zu of %zu runs, %.0f %% of the flows%s", runs_done, runs_,
-                 100.0 * static_cast<double>(flows_done) / static_cast<double>(flows_), left.c_str());
+    std::fprintf(stderr, "\r\033[K%zu of %zu runs, %.0f %% of the packets%s", runs_done, runs_,
+                 100.0 * static_cast<double>(effort_done) / static_cast<double>(effort_), left.c_str());
     std::fflush(stderr);
   }
 
  private:
   const bool shown_;
   const size_t runs_;
-  const uint64_t flows_;
+  const uint64_t effort_;
   const Time began_ = MonotonicNow();
 };
 
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<Task>> TasksOf(const Study& study) {
         task.scenario = &scenario;
         task.algorithm = &algorithm;
         task.seed = seed;
-        task.flows = workload->flows.size();
+        for (const Flow& flow : workload->flows) task.effort += EffortOf(flow, scenario.fabric.mtu_bytes);
         tasks.push_back(std::move(task));
       }
     }
@@ -83,16 +83,16 @@ absl::Status AgreeOnStudy(RunExchange* exchange, const Study& study) {
 }
 
 void RunAll(const std::vector<Task*>& tasks, const ExecuteOptions& options) {
-  uint64_t flows = 0;
-  for (const Task* task : tasks) flows += task->flows;
+  uint64_t effort = 0;
+  for (const Task* task : tasks) effort += task->effort;
   std::atomic<size_t> next{0}, done{0};
-  std::atomic<uint64_t> flows_done{0};
+  std::atomic<uint64_t> effort_done{0};
   std::mutex mutex;
   std::condition_variable finished;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1)) < tasks.size();) {
       Task& task = *tasks[i];
-      task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &flows_done);
+      task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &effort_done);
       const std::lock_guard<std::mutex> lock(mutex);
       ++done;
       finished.notify_one();
@@ -102,10 +102,10 @@ void RunAll(const std::vector<Task*>& tasks, const ExecuteOptions& options) {
   const size_t count = std::min<size_t>(std::max(1u, options.jobs), tasks.size());
   for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
   {
-    const ProgressLine line(options.show_progress, tasks.size(), std::max<uint64_t>(1, flows));
+    const ProgressLine line(options.show_progress, tasks.size(), std::max<uint64_t>(1, effort));
     std::unique_lock<std::mutex> lock(mutex);
     while (done < tasks.size()) {
-      line.Show(done, flows_done);
+      line.Show(done, effort_done);
       finished.wait_for(lock, std::chrono::milliseconds(500));
     }
   }

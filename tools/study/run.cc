@@ -51,7 +51,10 @@ class Run : public FlowEvents {
     }
     FlowOutcome& flow = out_.flows[index];
     flow.finish_ns = (now - epoch_).nanos();
-    if (progress_ != nullptr) progress_->fetch_add(1, std::memory_order_relaxed);
+    if (progress_ != nullptr) {
+      const uint64_t effort = EffortOf(out_.workload.flows[index], scenario_.fabric.mtu_bytes);
+      progress_->fetch_add(effort, std::memory_order_relaxed);
+    }
     Fire(out_.workload.flows[index].fires_when_sent, now);
     if (!out_.workload.flows[index].background) Finished(now);
   }
@@ -377,6 +380,11 @@ class Run : public FlowEvents {
 };
 
 }  // namespace
+
+uint64_t EffortOf(const Flow& flow, uint32_t mtu_bytes) {
+  constexpr uint64_t kBeginningAndEnd = 4;
+  return (flow.bytes + mtu_bytes - 1) / mtu_bytes + kBeginningAndEnd;
+}
 
 absl::StatusOr<RunOutcome> ExecuteRun(const Scenario& scenario, const AlgorithmChoice& algorithm, uint64_t seed,
                                       std::atomic<uint64_t>* progress) {

@@ -63,7 +63,9 @@ struct RunOutcome {
   double wall_s = 0;
 };
 
-// `progress`: grows by one for every flow that finishes, and may be watched from another thread.
+// What simulating a flow costs, in packets: those of its data and some for its beginning and end.
+uint64_t EffortOf(const Flow& flow, uint32_t mtu_bytes);
+// `progress`: grows by EffortOf() of every flow that finishes, and may be watched from another thread.
 absl::StatusOr<RunOutcome> ExecuteRun(const Scenario& scenario, const AlgorithmChoice& algorithm, uint64_t seed,
                                       std::atomic<uint64_t>* progress);
 

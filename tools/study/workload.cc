@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
 #include "tools/study/workloads/builder.h"
 #include "tools/study/workloads/pattern.h"
 #include "tools/study/workloads/poisson.h"
@@ -50,6 +51,10 @@ absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const Workl
   Workload workload = std::move(builder.workload());
   if (config.window > 0 && config.pattern->independent()) AddWindows(config.window, hosts.count, workload);
   if (config.background.load > 0) AddBackground(config, hosts, seed, workload);
+  if (workload.flows.empty()) {
+    return absl::InvalidArgumentError(
+        "workload: nothing of it crosses the network; spread its ranks over two hosts or more (ranks, ranks_per_host)");
+  }
   return workload;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "tools/study/load_workload.h"
 
 namespace paceline::tools {
@@ -132,6 +133,13 @@ TEST(WorkloadTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message("kind = 'alltoall'\nranks = 129"), HasSubstr("workload.ranks"));
   EXPECT_THAT(message("kind = 'victim'\nfan_in = 126"), HasSubstr("workload.fan_in"));
   EXPECT_THAT(message("kind = 'connection_matrix'\nfile = 'does/not/exist.cm'"), HasSubstr("does/not/exist.cm"));
+}
+
+TEST(WorkloadTest, RefusesWhatSendsNothing) {
+  for (const char* kind : {"moe", "pipeline"}) {
+    const auto workload = TryBuild(absl::StrCat("kind = '", kind, "'\nranks = 8\nranks_per_host = 8"));
+    EXPECT_THAT(workload.status().message(), HasSubstr("crosses the network")) << kind;
+  }
 }
 
 TEST(WorkloadTest, KeysOfOtherKindsAreLetBeAndNotNoted) {
