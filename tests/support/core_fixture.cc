@@ -7,7 +7,7 @@ namespace paceline::support {
 std::string CoreSetupName(const testing::TestParamInfo<CoreSetup>& info) {
   std::string name = info.param.lanes == LaneKind::kHca ? "Hca" : "Packets";
   name += info.param.control == TestControl::kCredit ? "Credit" : "Window";
-  return name + std::to_string(info.param.ports);
+  return name + std::to_string(info.param.ports) + (info.param.encrypted ? "Encrypted" : "");
 }
 
 std::vector<CoreSetup> AllCoreSetups() {
@@ -17,6 +17,7 @@ std::vector<CoreSetup> AllCoreSetups() {
       for (const uint32_t ports : {1u, 2u}) setups.push_back({lanes, control, ports});
     }
   }
+  setups.push_back({LaneKind::kPackets, TestControl::kCredit, 2, true});
   return setups;
 }
 
@@ -25,6 +26,14 @@ WorldOptions CoreFixture::OptionsFor(const CoreSetup& setup) {
   options.lanes = setup.lanes;
   options.control = setup.control;
   options.ports = setup.ports;
+  if (setup.encrypted) {
+    options.endpoint.cluster_key.emplace().fill(7);
+    options.endpoint.encrypt = true;
+    options.endpoint.packets_per_key = 1024;
+    options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+      endpoint.key_seed.fill(static_cast<uint8_t>(host + 1));
+    };
+  }
   return options;
 }
 

@@ -24,9 +24,10 @@ struct CoreSetup {
   LaneKind lanes = LaneKind::kPackets;
   TestControl control = TestControl::kWindow;
   uint32_t ports = 1;
+  bool encrypted = false;  // with a cluster key
 };
 std::string CoreSetupName(const testing::TestParamInfo<CoreSetup>& info);
-// Packets and placing lanes, with and without credit, one and two ports.
+// Packets and placing lanes, with and without credit, one and two ports, and encrypted packets.
 std::vector<CoreSetup> AllCoreSetups();
 
 class CoreFixture : public testing::Test {

@@ -42,10 +42,13 @@ void Connection::StartConnecting(const ListenAddress& address, uint64_t nonce, T
   retry_at_ = now;
 }
 
-void Connection::StartRequested(const wire::InitPacket& init, uint32_t listener, Time now) {
+void Connection::StartRequested(const wire::InitPacket& init, const crypto::Secret& digest, uint32_t listener,
+                                Time now) {
   state_ = State::kRequested;
   handshake_ = std::make_unique<Handshake>();
   handshake_->hello = init.hello;
+  handshake_->credentials = init.credentials;
+  handshake_->init_digest = digest;
   nonce_ = init.client_nonce;
   peer_.peer_connection = init.client_connection;
   listener_ = listener;
@@ -54,10 +57,12 @@ void Connection::StartRequested(const wire::InitPacket& init, uint32_t listener,
       ConnectionEvent{.kind = ConnectionEventKind::kRequest, .connection = id(), .listener = listener});
 }
 
-void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, Time now) {
+void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::unique_ptr<SecureChannel> channel,
+                           Time now) {
   peer_.peer_connection = peer.peer_connection;
   peer_.remote_ports = static_cast<uint8_t>(std::min<size_t>(peer.addresses.size(), limits::kMaxPorts));
-  peer_.payload_crc = payload_crc;
+  channel_ = std::move(channel);
+  peer_.payload_crc = payload_crc && channel_ == nullptr;
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
   for (const Port& port : context_->ports) {
@@ -74,6 +79,11 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, Time n
   ++context_->counters.connections_opened;
   event_ = std::make_unique<ConnectionEvent>(
       ConnectionEvent{.kind = ConnectionEventKind::kEstablished, .connection = id(), .listener = listener_});
+}
+
+void Connection::KeepAccept(std::span<const uint8_t> packet) {
+  handshake_ = std::make_unique<Handshake>();
+  handshake_->accept.assign(packet.begin(), packet.end());
 }
 
 void Connection::StartClosing(Time now) {
@@ -133,6 +143,7 @@ void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time 
   init->client_nonce = nonce_;
   init->listener_nonce = target.nonce;
   init->cookie = handshake_->cookie;
+  init->credentials = handshake_->credentials;
   *address = target.addresses[(request_tries_ / context_->ports.size()) % std::max<size_t>(1, target.ports)];
   retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(request_tries_, 5));
   ++request_tries_;
@@ -151,6 +162,8 @@ void Connection::Heard(uint32_t port, Time now) {
   last_heard_ = now;
   unanswered_pings_ = 0;
   last_port_ = static_cast<uint8_t>(port);
+  if (channel_ != nullptr && open()) NoteUse(now);          // opening it took ciphers, which are to be given back
+  if (handshake_ != nullptr && open()) handshake_.reset();  // so it has our answer
 }
 
 void Connection::HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now) {
@@ -174,31 +187,31 @@ void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes,
 bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now) {
   if (state_ == State::kConnecting || state_ == State::kRequested || state_ == State::kReserved) return true;
   Heard(port, now);
-  now_ = now;
-  arrived_ = arrived;
+  context_->frames_now = now;
+  context_->frames_arrived = arrived;
   return wire::ParseFrames(body, *this);
 }
 
 void Connection::OnAck(const wire::AckFrame& frame) {
   if (!open()) return;
-  NoteUse(now_);
-  if (sender_ != nullptr) sender_->HandleAck(frame, arrived_, now_);
+  NoteUse(context_->frames_now);
+  if (sender_ != nullptr) sender_->HandleAck(frame, context_->frames_arrived, context_->frames_now);
 }
 
 void Connection::OnGrant(const wire::GrantFrame& frame) {
   if (!open()) return;
-  NoteUse(now_);
-  sender().HandleGrant(frame, now_);
+  NoteUse(context_->frames_now);
+  sender().HandleGrant(frame, context_->frames_now);
 }
 
 void Connection::OnDemand(const wire::DemandFrame& frame) {
   if (!open()) return;
-  NoteUse(now_);
-  receiver_.HandleDemand(frame, now_);
+  NoteUse(context_->frames_now);
+  receiver_.HandleDemand(frame, context_->frames_now);
 }
 
 void Connection::OnTrimmed(const wire::TrimmedFrame& frame) {
-  if (open() && sender_ != nullptr) sender_->HandleTrimmed(frame, now_);
+  if (open() && sender_ != nullptr) sender_->HandleTrimmed(frame, context_->frames_now);
 }
 
 void Connection::OnTelemetry(const wire::TelemetryFrame& frame) {
@@ -220,15 +233,17 @@ void Connection::OnClose(uint16_t) {
   send_close_ack_ = true;
   if (!open()) return;
   const bool ours = state_ == State::kClosing;
-  Finish(ours ? CloseReason::kLocal : CloseReason::kByPeer, OperationStatus::kConnectionClosed, false, "", now_);
+  Finish(ours ? CloseReason::kLocal : CloseReason::kByPeer, OperationStatus::kConnectionClosed, false, "",
+         context_->frames_now);
 }
 
 void Connection::OnCloseAck(uint16_t) {
-  if (state_ == State::kClosing) Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, false, "", now_);
+  if (state_ == State::kClosing)
+    Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, false, "", context_->frames_now);
 }
 
 void Connection::OnAbort(uint16_t) {
-  Finish(CloseReason::kAborted, OperationStatus::kConnectionClosed, false, "", now_);
+  Finish(CloseReason::kAborted, OperationStatus::kConnectionClosed, false, "", context_->frames_now);
 }
 
 // ---- what is to be said
@@ -331,8 +346,10 @@ void Connection::HandleTimeout(Time now) {
       return;
     case State::kConnecting:
       if (now >= give_up_at()) {
-        Finish(CloseReason::kUnreachable, OperationStatus::kPeerLost, false, "no answer to the connection request",
-               now);
+        const CloseReason reason = handshake_->hint.value_or(CloseReason::kUnreachable);
+        const std::string detail =
+            handshake_->hint.has_value() ? handshake_->hint_detail : "no answer to the connection request";
+        Finish(reason, OperationStatus::kPeerLost, false, detail, now);
       }
       return;  // the endpoint polls the request
     case State::kRequested:
@@ -379,6 +396,7 @@ void Connection::HandleTimeout(Time now) {
       if (sender_ != nullptr) memo_ = sender_->Memo();
       sender_.reset();
       receiver_.ReleaseIdleState(now);
+      if (channel_ != nullptr) channel_->Release();
       released_ = true;
     } else {
       last_active_ = now;

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "transport/base/intrusive_list.h"
 #include "transport/core/context.h"
 #include "transport/core/rx/receiver.h"
+#include "transport/core/secure_channel.h"
 #include "transport/core/tx/sender.h"
 #include "transport/wire/handshake.h"
 
@@ -41,8 +44,10 @@ class Connection final : private wire::FrameHandler {
 
   // ---- life cycle
   void StartConnecting(const ListenAddress& address, uint64_t nonce, Time now);
-  void StartRequested(const wire::InitPacket& init, uint32_t listener, Time now);
-  void Establish(const EstablishedPeer& peer, bool payload_crc, Time now);
+  // `digest`: DigestOfInit of the packet, where packets are authenticated.
+  void StartRequested(const wire::InitPacket& init, const crypto::Secret& digest, uint32_t listener, Time now);
+  // `channel`: what protects its packets, or nullptr; it takes the place of payload checksums.
+  void Establish(const EstablishedPeer& peer, bool payload_crc, std::unique_ptr<SecureChannel> channel, Time now);
   void StartClosing(Time now);
   // Ends it at once; `say_abort`: late packets of the peer are answered with an abort.
   void Finish(CloseReason reason, OperationStatus status, bool say_abort, const std::string& detail, Time now);
@@ -54,8 +59,27 @@ class Connection final : private wire::FrameHandler {
   uint64_t nonce() const { return nonce_; }
   uint32_t listener() const { return listener_; }
   bool is_server() const { return listener_ != 0; }
-  // Server, until accepted: what the client said of itself.
-  const wire::Hello& client_hello() const { return handshake_->hello; }
+  // What belongs to the handshake: until established, and of a server a little longer.
+  struct Handshake {
+    ListenAddress address;
+    wire::Cookie cookie{};
+    wire::Hello hello;                // of the client
+    crypto::Secret private_key{};     // client's, with a cluster key
+    wire::Credentials credentials;    // the client's: here, or of the peer
+    crypto::Secret init_digest{};     // of the last request sent, or of the one received
+    std::optional<CloseReason> hint;  // a refusal that nobody vouches for: believed when nothing better has come
+    std::string hint_detail;
+    std::vector<uint8_t> accept;  // server: the encoded answer, until the client is heard, as it may be lost
+    ~Handshake() { crypto::Erase(private_key); }
+  };
+  Handshake& handshake() { return *handshake_; }
+  // Server: keeps the encoded answer to the request.
+  void KeepAccept(std::span<const uint8_t> packet);
+  // Empty when it is no longer needed.
+  std::span<const uint8_t> kept_accept() const {
+    return handshake_ == nullptr ? std::span<const uint8_t>() : std::span<const uint8_t>(handshake_->accept);
+  }
+  SecureChannel* channel() { return channel_.get(); }
   // Client: a request is due, through which port it goes, and the request with the address that it goes to.
   bool RequestDue(Time now) const { return state_ == State::kConnecting && retry_at_ <= now; }
   uint32_t request_port() const;
@@ -90,7 +114,7 @@ class Connection final : private wire::FrameHandler {
 
   size_t memory_bytes() const {
     return sizeof(*this) - sizeof(receiver_) + receiver_.memory_bytes() + acks_.memory_bytes() + MemoBytes() +
-           (sender_ == nullptr ? 0 : sender_->memory_bytes());
+           (sender_ == nullptr ? 0 : sender_->memory_bytes()) + (channel_ == nullptr ? 0 : channel_->memory_bytes());
   }
 
   ListLink ready_link;    // may have data to send
@@ -143,14 +167,8 @@ class Connection final : private wire::FrameHandler {
   Time started_;  // connecting or closing
   Time retry_at_ = Time::Never();
   Time linger_until_ = Time::Never();
-  Time now_, arrived_;  // of the packet whose frames are being handled
-  // Only while it is being set up, or has something to tell.
-  struct Handshake {
-    ListenAddress address;
-    wire::Cookie cookie{};
-    wire::Hello hello;
-  };
-  std::unique_ptr<Handshake> handshake_;
+  std::unique_ptr<Handshake> handshake_;  // only while it is being set up
+  std::unique_ptr<SecureChannel> channel_;
   std::unique_ptr<ConnectionEvent> event_;
 };
 

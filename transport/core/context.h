@@ -37,6 +37,8 @@ struct CoreContext {
   std::unique_ptr<CongestionControl> congestion_control;
   EndpointEnvironment* environment = nullptr;
   EndpointCounters counters;
+  Time frames_now, frames_arrived;  // of the packet whose frames are being handled
+  uint32_t trailer_bytes = 0;       // of protection, at the end of every header
   Random random{1};
   MemoryTable memory;
   CompletionQueue completions{1};

@@ -17,6 +17,8 @@ namespace paceline {
   X(rx_data_bytes, "bytes", "payload bytes placed, each once")                                              \
   X(rx_malformed, "packets", "packets dropped: too short, unknown kind, impossible field")                  \
   X(rx_bad_checksum, "packets", "packets dropped: header or payload checksum wrong")                        \
+  X(rx_forged, "packets", "packets dropped: not authenticated by the peer, of any kind")                    \
+  X(rx_replayed, "packets", "packets dropped: authentic, but taken before or too old to tell")              \
   X(rx_unknown_connection, "packets", "packets dropped: no such connection here")                           \
   X(rx_duplicates, "packets", "data packets that had arrived before and were not placed again")             \
   X(rx_trimmed, "packets", "headers whose payload was cut by a switch")                                     \

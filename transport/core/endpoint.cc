@@ -7,15 +7,16 @@
 namespace paceline {
 namespace {
 
-PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& lane) {
+PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& lane, uint32_t trailer_bytes) {
+  const uint32_t data_header_bytes = limits::kMaxDataHeaderBytes + trailer_bytes;
   PortInfo info;
   info.link_rate = lane.link_rate.is_zero() ? options.assumed_link_rate : lane.link_rate;
   info.base_rtt = lane.base_rtt > Duration() ? lane.base_rtt : options.assumed_rtt;
   info.delay_error = lane.delay_error;
-  info.segment_bytes = lane.max_packet_bytes - limits::kMaxDataHeaderBytes;
+  info.segment_bytes = lane.max_packet_bytes - data_header_bytes;
   if (lane.remote_placement) info.segment_bytes = std::min(info.segment_bytes, lane.max_write_bytes);
-  info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : limits::kMaxDataHeaderBytes);
-  info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64);
+  info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : data_header_bytes);
+  info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64 + trailer_bytes);
   info.burst_segments = std::max(1u, lane.burst_segments);
   info.receive_buffer_bytes = lane.receive_buffer_bytes;
   info.local_group = options.local_group;
@@ -34,14 +35,21 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
   context_.environment = environment;
   context_.random = Random(options.seed);
   context_.completions = CompletionQueue(options.max_completions);
+  if (options.cluster_key.has_value()) {
+    identity_.emplace(*options.cluster_key, options.key_seed);
+    context_.trailer_bytes = SecureChannel::kTrailerBytes;
+    crypto::Erase(*context_.options.cluster_key);
+    crypto::Erase(context_.options.key_seed);
+  }
   context_.ports.resize(std::min<size_t>(ports.size(), limits::kMaxPorts));
   for (uint32_t i = 0; i < context_.ports.size(); ++i) {
     Port& port = context_.ports[i];
     port.index = i;
     port.capabilities = ports[i].capabilities;
     port.address = ports[i].address;
-    port.info = MakePortInfo(options, port.capabilities);
+    port.info = MakePortInfo(options, port.capabilities, context_.trailer_bytes);
     port.info.port_index = i;
+    most_payload_ = std::max<size_t>(most_payload_, port.info.segment_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
@@ -160,6 +168,11 @@ ConnectionId Endpoint::Impl::Connect(const ListenAddress& address, Time now) {
   Connection* connection = NewConnection();
   if (connection == nullptr) return kNoConnection;
   connection->StartConnecting(address, context_.random.Next(), now);
+  if (identity_.has_value()) {
+    Connection::Handshake& handshake = connection->handshake();
+    handshake.private_key = identity_->NewPrivateKey();
+    handshake.credentials.public_key = crypto::PublicKeyOf(handshake.private_key);
+  }
   After(connection, now);
   return connection->id();
 }
@@ -168,12 +181,23 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
   EstablishedPeer peer;
-  const wire::Hello& hello = connection->client_hello();
+  const wire::Hello& hello = connection->handshake().hello;
   peer.peer_connection = connection->peer().peer_connection;
   peer.addresses.assign(hello.addresses.begin(), hello.addresses.begin() + hello.ports);
   peer.segment_bytes = hello.segment_bytes;
-  const bool crc = context_.options.payload_checksum || (hello.features & wire::kFeaturePayloadCrc) != 0;
-  connection->Establish(peer, crc, now);
+  const uint32_t features = hello.features;
+  wire::AcceptPacket accept{
+      .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello()};
+  std::array<uint8_t, limits::kMaxControlBytes> buffer;
+  std::unique_ptr<SecureChannel> channel;
+  size_t size = 0;
+  if (!identity_.has_value()) {
+    size = wire::EncodeAccept(accept, peer.peer_connection, buffer);
+  } else if (channel = AnswerKeyExchange(*connection, accept, buffer, &size); channel == nullptr) {
+    return Refuse(id, now);
+  }
+  connection->Establish(peer, WantsChecksum(features), std::move(channel), now);
+  connection->KeepAccept(std::span(buffer).first(size));
   SendAccept(connection);
   After(connection, now);
 }
@@ -181,7 +205,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
 void Endpoint::Impl::Refuse(ConnectionId id, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
-  const wire::Hello hello = connection->client_hello();
+  const wire::Hello hello = connection->handshake().hello;
   ReplyRefuse(0, hello.addresses[0], connection->peer().peer_connection, connection->nonce(),
               CloseReason::kRefusedByApplication);
   connection->Finish(CloseReason::kRefusedByApplication, OperationStatus::kConnectionClosed, false, "", now);
@@ -210,7 +234,7 @@ ConnectionId Endpoint::Impl::ReserveConnection() {
 void Endpoint::Impl::Establish(ConnectionId id, const EstablishedPeer& peer, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr || connection->state() != Connection::State::kReserved || peer.addresses.empty()) return;
-  connection->Establish(peer, context_.options.payload_checksum, now);
+  connection->Establish(peer, context_.options.payload_checksum, nullptr, now);
   connection->DropEvent();  // nobody waits for it
   After(connection, now);
 }

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +25,9 @@
 #include "transport/base/limits.h"
 #include "transport/base/time.h"
 #include "transport/core/counters.h"
+#include "transport/core/secure_channel.h"
 #include "transport/core/types.h"
+#include "transport/crypto/key_derivation.h"
 #include "transport/lane/lane.h"
 
 namespace paceline {
@@ -32,6 +35,12 @@ namespace paceline {
 struct EndpointOptions {
   uint64_t seed = 1;                        // all randomness of this endpoint: keys, ids, path choice
   std::array<uint8_t, 32> cookie_secret{};  // of the connection cookies: random for real use
+  // With a cluster key connections are made with peers that have the same, and every packet but placed writes is
+  // authenticated; payloads are encrypted too if either side wants it (docs/security.md).
+  std::optional<crypto::Secret> cluster_key;
+  crypto::Secret key_seed{};  // secret and random, of this endpoint alone: its private keys follow from it
+  bool encrypt = false;
+  uint64_t packets_per_key = SecureChannel::kPacketsPerEpoch;
   std::string congestion_control = "tita";  // name that peers must run too; the object itself is a constructor argument
   std::string path_policy = "reps";         // see core/path/path_policy.h
   uint32_t entropies = 64;                  // routes per pair of ports; at most what the lane offers

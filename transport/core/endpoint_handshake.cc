@@ -17,6 +17,9 @@ wire::Hello Endpoint::Impl::OurHello() const {
     hello.addresses[hello.ports++] = port.address;
   }
   hello.features = context_.options.payload_checksum ? wire::kFeaturePayloadCrc : 0u;
+  if (identity_.has_value()) {
+    hello.features |= wire::kFeatureProtected | (context_.options.encrypt ? wire::kFeatureEncryption : 0u);
+  }
   hello.algorithm = context_.options.congestion_control;
   return hello;
 }
@@ -42,6 +45,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   const auto refuse = [&](CloseReason reason) {
     ReplyRefuse(port, source, init->client_connection, init->client_nonce, reason);
   };
+  if (!Vouched(*init, body)) return refuse(CloseReason::kRefusedKey);
   const auto listener = listener_by_nonce_.find(init->listener_nonce);
   if (listener == listener_by_nonce_.end()) return refuse(CloseReason::kRefusedNoListener);
   if (init->hello.algorithm != context_.options.congestion_control) return refuse(CloseReason::kRefusedMismatch);
@@ -53,17 +57,57 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
   requests_[key] = connection->id();
   ++pending_requests_;
-  connection->StartRequested(*init, listener->second, now);
+  const crypto::Secret digest = identity_.has_value() ? DigestOfInit(wire::SignedBytes(body)) : crypto::Secret{};
+  connection->StartRequested(*init, digest, listener->second, now);
   After(connection, now);
 }
 
 void Endpoint::Impl::SendAccept(Connection* connection) {
-  Reply* reply = NewReply(0, LaneAddress{});
+  const std::span<const uint8_t> packet = connection->kept_accept();
+  Reply* reply = packet.empty() ? nullptr : NewReply(0, LaneAddress{});
   if (reply == nullptr) return;
-  const wire::AcceptPacket accept{
-      .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello()};
   reply->connection = connection->id();
-  reply->size = wire::EncodeAccept(accept, connection->peer().peer_connection, reply->bytes);
+  reply->size = packet.size();
+  std::copy(packet.begin(), packet.end(), reply->bytes.begin());
+}
+
+bool Endpoint::Impl::Vouched(const wire::InitPacket& init, std::span<const uint8_t> body) {
+  const bool offered = (init.hello.features & wire::kFeatureProtected) != 0;
+  const bool good = identity_.has_value()
+                        ? offered && EqualTags(init.credentials.tag, identity_->TagInit(wire::SignedBytes(body)))
+                        : !offered;
+  if (!good) ++context_.counters.rx_forged;
+  return good;
+}
+
+std::unique_ptr<SecureChannel> Endpoint::Impl::AnswerKeyExchange(Connection& connection, wire::AcceptPacket& accept,
+                                                                 std::span<uint8_t> buffer, size_t* size) {
+  const Connection::Handshake& handshake = connection.handshake();
+  crypto::Secret private_key = identity_->NewPrivateKey();
+  const auto session =
+      Session::Derive(*identity_, private_key, handshake.credentials.public_key, handshake.init_digest);
+  accept.credentials.public_key = crypto::PublicKeyOf(private_key);
+  crypto::Erase(private_key);
+  if (!session.has_value()) return nullptr;
+  *size = wire::EncodeAccept(accept, connection.peer().peer_connection, buffer);
+  const std::span<uint8_t> packet = buffer.first(*size);
+  const std::span<const uint8_t> covered = wire::SignedBytes(wire::BodyOf(packet));
+  wire::PlaceTag(packet, session->TagAccept(covered));
+  return std::make_unique<SecureChannel>(session->Keys(false, covered), Encrypts(handshake.hello.features),
+                                         context_.options.packets_per_key);
+}
+
+std::unique_ptr<SecureChannel> Endpoint::Impl::FinishKeyExchange(Connection& connection,
+                                                                 const wire::AcceptPacket& accept,
+                                                                 std::span<const uint8_t> body) {
+  if ((accept.hello.features & wire::kFeatureProtected) == 0) return nullptr;
+  const Connection::Handshake& handshake = connection.handshake();
+  const auto session =
+      Session::Derive(*identity_, handshake.private_key, accept.credentials.public_key, handshake.init_digest);
+  const std::span<const uint8_t> covered = wire::SignedBytes(body);
+  if (!session.has_value() || !EqualTags(accept.credentials.tag, session->TagAccept(covered))) return nullptr;
+  return std::make_unique<SecureChannel>(session->Keys(true, covered), Encrypts(accept.hello.features),
+                                         context_.options.packets_per_key);
 }
 
 void Endpoint::Impl::HandleCookie(ConnectionId id, std::span<const uint8_t> body, Time now) {
@@ -85,8 +129,17 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   peer.peer_connection = packet->server_connection;
   peer.addresses.assign(packet->hello.addresses.begin(), packet->hello.addresses.begin() + packet->hello.ports);
   peer.segment_bytes = packet->hello.segment_bytes;
-  const bool crc = context_.options.payload_checksum || (packet->hello.features & wire::kFeaturePayloadCrc) != 0;
-  connection->Establish(peer, crc, now);
+  std::unique_ptr<SecureChannel> channel;
+  if (identity_.has_value()) {
+    channel = FinishKeyExchange(*connection, *packet, body);
+    if (channel == nullptr) {
+      ++context_.counters.rx_forged;
+      return;
+    }
+  } else if ((packet->hello.features & wire::kFeatureProtected) != 0) {
+    return;  // we asked for no such thing
+  }
+  connection->Establish(peer, WantsChecksum(packet->hello.features), std::move(channel), now);
   After(connection, now);
 }
 
@@ -97,7 +150,6 @@ void Endpoint::Impl::HandleRefuse(ConnectionId id, std::span<const uint8_t> body
       connection->state() != Connection::State::kConnecting) {
     return;
   }
-  ++context_.counters.handshakes_refused;
   auto reason = static_cast<CloseReason>(packet->reason);
   std::string detail(CloseReasonName(reason));
   if (detail == "?") reason = CloseReason::kRefusedByApplication;
@@ -107,7 +159,20 @@ void Endpoint::Impl::HandleRefuse(ConnectionId id, std::span<const uint8_t> body
   } else if (reason == CloseReason::kRefusedMismatch) {
     detail =
         "the peer runs another congestion-control algorithm than our '" + context_.options.congestion_control + "'";
+  } else if (reason == CloseReason::kRefusedKey) {
+    detail = "the peer and we do not have the same cluster key";
   }
+  const bool vouched = !identity_.has_value() ||
+                       (packet->tagged && EqualTags(packet->tag, identity_->TagRefuse(wire::SignedBytes(body))));
+  if (!vouched) {
+    // Anybody may have sent it, though somebody without our key, or with another one, is the likeliest.
+    Connection::Handshake& handshake = connection->handshake();
+    if (!handshake.hint.has_value()) ++context_.counters.rx_forged;
+    handshake.hint = reason;
+    handshake.hint_detail = detail + " (says an answer that was not made with our key)";
+    return;
+  }
+  ++context_.counters.handshakes_refused;
   connection->Finish(reason, OperationStatus::kConnectionClosed, false, detail, now);
   After(connection, now);
 }
@@ -134,9 +199,14 @@ void Endpoint::Impl::ReplyRefuse(uint32_t port, const LaneAddress& address, Conn
   ++context_.counters.handshakes_refused;
   Reply* reply = NewReply(port, address);
   if (reply == nullptr) return;
-  const wire::RefusePacket packet{
-      .client_nonce = nonce, .reason = static_cast<uint16_t>(reason), .version = wire::kVersion};
+  const wire::RefusePacket packet{.client_nonce = nonce,
+                                  .reason = static_cast<uint16_t>(reason),
+                                  .version = wire::kVersion,
+                                  .tagged = identity_.has_value()};
   reply->size = wire::EncodeRefuse(packet, peer_connection, reply->bytes);
+  if (!identity_.has_value()) return;
+  const std::span<uint8_t> whole = std::span(reply->bytes).first(reply->size);
+  wire::PlaceTag(whole, identity_->TagRefuse(wire::SignedBytes(wire::BodyOf(whole))));
 }
 
 void Endpoint::Impl::ReleaseReplyPeers() {

@@ -19,6 +19,7 @@
 #include "transport/core/context.h"
 #include "transport/core/cookie.h"
 #include "transport/core/endpoint.h"
+#include "transport/core/session_keys.h"
 #include "transport/wire/packet.h"
 
 namespace paceline {
@@ -98,6 +99,12 @@ class Endpoint::Impl {
   void HandleRiders(Time now);
 
   void HandlePacket(uint32_t port, const RxSegment& segment, Time now);
+  // Undoes the protection of a packet for `connection`: takes the trailer off the header, points `payload` to clear
+  // bytes. False: not to be handled, counted.
+  bool Open(Connection& connection, std::span<const uint8_t> packet, wire::CommonHeader& common,
+            std::span<const uint8_t>& payload);
+  // Protects what a connection has put into the burst.
+  void Seal(Connection& connection, TxBurst& burst, size_t at, size_t count);
 
   // ---- handshake
   wire::Hello OurHello() const;
@@ -105,6 +112,21 @@ class Endpoint::Impl {
   void HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now);
 
   void SendAccept(Connection* connection);
+  bool WantsChecksum(uint32_t peer_features) const {
+    return context_.options.payload_checksum || (peer_features & wire::kFeaturePayloadCrc) != 0;
+  }
+  // Packets of a keyed connection are encrypted when either side wants it.
+  bool Encrypts(uint32_t peer_features) const {
+    return context_.options.encrypt || (peer_features & wire::kFeatureEncryption) != 0;
+  }
+  // Server: encodes and signs the answer to the request of `connection`. nullptr: its public key is unusable.
+  std::unique_ptr<SecureChannel> AnswerKeyExchange(Connection& connection, wire::AcceptPacket& accept,
+                                                   std::span<uint8_t> buffer, size_t* size);
+  // Client: the channel that a signed answer gives; nullptr: it is not from who knows the cluster key.
+  std::unique_ptr<SecureChannel> FinishKeyExchange(Connection& connection, const wire::AcceptPacket& accept,
+                                                   std::span<const uint8_t> body);
+  // Whether a request has the credentials that this endpoint demands; counts it if not.
+  bool Vouched(const wire::InitPacket& init, std::span<const uint8_t> body);
 
   void HandleCookie(ConnectionId id, std::span<const uint8_t> body, Time now);
 
@@ -192,6 +214,10 @@ class Endpoint::Impl {
 
   CoreContext context_;
   CookieJar cookies_;
+  std::optional<Identity> identity_;  // with a cluster key
+  std::vector<uint8_t> encrypted_;    // payloads of the burst that is being filled, most_payload_ bytes each
+  size_t most_payload_ = 0;
+  std::vector<uint8_t> decrypted_;  // payload of the packet that is being handled
   std::vector<Slot> slots_;
   std::deque<uint32_t> free_slots_;  // the longest unused first
   size_t live_ = 0;

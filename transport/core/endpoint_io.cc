@@ -42,7 +42,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
   EndpointCounters& counters = context_.counters;
   const std::span<const uint8_t> packet(segment.data, segment.data_bytes);
   bool bad_checksum = false;
-  const auto common = wire::ParseCommon(packet, &bad_checksum);
+  auto common = wire::ParseCommon(packet, &bad_checksum);
   if (!common.has_value()) {
     ++(bad_checksum ? counters.rx_bad_checksum : counters.rx_malformed);
     return;
@@ -61,6 +61,12 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
         ++counters.rx_unknown_connection;
         return;
       }
+      if (segment.trimmed && connection->channel() != nullptr) {  // what is left of it proves nothing
+        ++counters.rx_trimmed;
+        return;
+      }
+      std::span<const uint8_t> payload = packet.subspan(common->header_bytes);
+      if (!Open(*connection, packet, *common, payload)) return;
       const auto header = wire::ParseData(*common, packet);
       if (!header.has_value()) {
         ++counters.rx_malformed;
@@ -68,9 +74,9 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
       }
       Receiver::Arrival arrival;
       arrival.port = port;
-      arrival.payload_bytes = static_cast<uint32_t>(packet.size()) - common->header_bytes;
+      arrival.payload_bytes = static_cast<uint32_t>(payload.size());
       if (arrival.payload_bytes > 0) {
-        arrival.payload = packet.data() + common->header_bytes;
+        arrival.payload = payload.data();
       } else {
         arrival.payload_bytes = segment.phantom_bytes;
       }
@@ -89,8 +95,11 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
         ++counters.rx_unknown_connection;
         return;
       }
+      std::span<const uint8_t> nothing;
+      if (!Open(*connection, packet, *common, nothing)) return;
       HandleRiders(now);  // they came first, and this may close what they speak of
-      if (!connection->HandleControl(body, port, arrived, now)) ++counters.rx_malformed;
+      const auto frames = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
+      if (!connection->HandleControl(frames, port, arrived, now)) ++counters.rx_malformed;
       Touch(connection);
       return;
     }
@@ -110,6 +119,52 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
       break;
   }
   ++counters.rx_malformed;
+}
+
+bool Endpoint::Impl::Open(Connection& connection, std::span<const uint8_t> packet, wire::CommonHeader& common,
+                          std::span<const uint8_t>& payload) {
+  SecureChannel* channel = connection.channel();
+  const bool claims = (common.flags & wire::kProtected) != 0;
+  if (channel == nullptr && !claims) return true;
+  if (channel == nullptr || !claims) {
+    // The peer's first packets may overtake its answer to our request.
+    if (connection.state() != Connection::State::kConnecting) ++context_.counters.rx_forged;
+    return false;
+  }
+  if (channel->encrypts() && decrypted_.size() < payload.size()) decrypted_.resize(payload.size());
+  switch (channel->Open(packet.first(common.header_bytes), payload, decrypted_.data())) {
+    case SecureChannel::Verdict::kGenuine:
+      break;
+    case SecureChannel::Verdict::kForged:
+      ++context_.counters.rx_forged;
+      return false;
+    case SecureChannel::Verdict::kReplayed:
+      ++context_.counters.rx_replayed;
+      return false;
+  }
+  common.flags &= static_cast<uint8_t>(~wire::kProtected);
+  common.header_bytes = static_cast<uint16_t>(common.header_bytes - SecureChannel::kTrailerBytes);
+  if (channel->encrypts()) payload = std::span(decrypted_).first(payload.size());
+  return true;
+}
+
+void Endpoint::Impl::Seal(Connection& connection, TxBurst& burst, size_t at, size_t count) {
+  SecureChannel* channel = connection.channel();
+  if (channel == nullptr) return;
+  for (size_t i = at; i < at + count; ++i) {
+    TxSegment& segment = burst.segments[i];
+    if (segment.kind != SegmentKind::kPacket) continue;
+    std::span<const uint8_t> payload;
+    if (segment.payload != nullptr) payload = {segment.payload, segment.payload_bytes};
+    uint8_t* encrypted = nullptr;
+    if (channel->encrypts() && !payload.empty()) {
+      if (encrypted_.empty()) encrypted_.resize(TxBurst::kSegments * most_payload_);
+      encrypted = encrypted_.data() + i * most_payload_;
+    }
+    segment.header_bytes =
+        static_cast<uint16_t>(channel->Seal(burst.headers[i], segment.header_bytes, payload, encrypted));
+    if (encrypted != nullptr) segment.payload = encrypted;
+  }
 }
 
 size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
@@ -139,6 +194,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
       continue;
     }
     const size_t more = sender->Fill(port, burst, filled, std::min(room - filled, quantum), now);
+    Seal(*connection, burst, filled, more);
     filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
     const bool stalled = more == 0 && sender->may_have_more(port);
@@ -190,7 +246,8 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
   // Each single frame fits into the least, and no real network takes less; what finds no room goes in the next packet.
   constexpr uint32_t kLeastBytes = 512;
   const size_t most =
-      std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes);
+      std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes) -
+      context_.trailer_bytes;
   size_t filled = 0;
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
@@ -202,6 +259,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().handle[port], size);
         burst.segments[at + filled].entropy = NextControlEntropy(port);
+        Seal(*connection, burst, at + filled, 1);
         ++filled;
       }
       After(connection, now);
@@ -233,6 +291,12 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
   const uint32_t peer = context_.environment->OpenPeer(port, address);
   reply_peers_.emplace_back(port, peer);
   const size_t size = wire::EncodeInit(init, burst.headers[at]);
+  if (identity_.has_value()) {
+    const std::span<uint8_t> packet = std::span(burst.headers[at]).first(size);
+    const std::span<const uint8_t> covered = wire::SignedBytes(wire::BodyOf(packet));
+    connection->handshake().init_digest = DigestOfInit(covered);
+    wire::PlaceTag(packet, identity_->TagInit(covered));
+  }
   SetControl(burst, at, peer, size);
   After(connection, now);
   return 1;

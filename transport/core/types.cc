@@ -84,6 +84,8 @@ std::string_view CloseReasonName(CloseReason reason) {
       return "refused by the application";
     case CloseReason::kUnreachable:
       return "peer unreachable";
+    case CloseReason::kRefusedKey:
+      return "refused: other cluster key";
     case CloseReason::kProtocolError:
       return "protocol error";
   }

@@ -159,6 +159,7 @@ enum class CloseReason : uint16_t {
   kRefusedByApplication = 9,
   kUnreachable = 10,    // no answer to the connection request for the time-out
   kProtocolError = 11,  // the peer broke the protocol
+  kRefusedKey = 12,     // the peer has another cluster key, or one of the two has none
 };
 std::string_view CloseReasonName(CloseReason reason);
 

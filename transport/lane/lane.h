@@ -37,6 +37,7 @@ struct LaneCapabilities {
   bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
+  bool this_machine_only = false;     // nobody on another machine can send to this lane
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
   uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address
   uint32_t header_bytes = 0;          // bytes on the wire around a packet (Ethernet, IP, UDP): for rates in wire bytes

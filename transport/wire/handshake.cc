@@ -8,12 +8,24 @@ namespace paceline::wire {
 namespace {
 
 constexpr size_t kMaxAlgorithmBytes = 32;
+constexpr uint8_t kRefuseHasTag = 1;
 
-Cookie ReadCookie(Reader& reader) {
-  Cookie cookie{};
-  const auto bytes = reader.Bytes(cookie.size());
-  std::copy(bytes.begin(), bytes.end(), cookie.begin());
-  return cookie;
+template <typename Bytes>
+void ReadArray(Reader& reader, Bytes& out) {
+  const auto bytes = reader.Bytes(out.size());
+  std::copy(bytes.begin(), bytes.end(), out.begin());
+}
+
+void ReadCredentials(Reader& reader, const Hello& hello, Credentials* credentials) {
+  if ((hello.features & kFeatureProtected) == 0) return;
+  ReadArray(reader, credentials->public_key);
+  ReadArray(reader, credentials->tag);
+}
+
+void WriteCredentials(Writer& writer, const Hello& hello, const Credentials& credentials) {
+  if ((hello.features & kFeatureProtected) == 0) return;
+  writer.Bytes(credentials.public_key);
+  writer.Bytes(credentials.tag);
 }
 
 bool ReadHello(Reader& reader, Hello* hello) {
@@ -65,8 +77,10 @@ std::optional<InitPacket> ParseInit(std::span<const uint8_t> body) {
   reader.U32();
   packet.client_nonce = reader.U64();
   packet.listener_nonce = reader.U64();
-  packet.cookie = ReadCookie(reader);
-  if (!ReadHello(reader, &packet.hello) || reader.failed() || reader.remaining() != 0) return std::nullopt;
+  ReadArray(reader, packet.cookie);
+  if (!ReadHello(reader, &packet.hello)) return std::nullopt;
+  ReadCredentials(reader, packet.hello, &packet.credentials);
+  if (reader.failed() || reader.remaining() != 0) return std::nullopt;
   return packet;
 }
 
@@ -74,7 +88,7 @@ std::optional<CookiePacket> ParseCookie(std::span<const uint8_t> body) {
   Reader reader(body);
   CookiePacket packet;
   packet.client_nonce = reader.U64();
-  packet.cookie = ReadCookie(reader);
+  ReadArray(reader, packet.cookie);
   if (reader.failed() || reader.remaining() != 0) return std::nullopt;
   return packet;
 }
@@ -85,7 +99,9 @@ std::optional<AcceptPacket> ParseAccept(std::span<const uint8_t> body) {
   packet.client_nonce = reader.U64();
   packet.server_connection = reader.U32();
   reader.U32();
-  if (!ReadHello(reader, &packet.hello) || reader.failed() || reader.remaining() != 0) return std::nullopt;
+  if (!ReadHello(reader, &packet.hello)) return std::nullopt;
+  ReadCredentials(reader, packet.hello, &packet.credentials);
+  if (reader.failed() || reader.remaining() != 0) return std::nullopt;
   return packet;
 }
 
@@ -95,7 +111,8 @@ std::optional<RefusePacket> ParseRefuse(std::span<const uint8_t> body) {
   packet.client_nonce = reader.U64();
   packet.reason = reader.U16();
   packet.version = reader.U8();
-  reader.U8();
+  packet.tagged = (reader.U8() & kRefuseHasTag) != 0;
+  if (packet.tagged) ReadArray(reader, packet.tag);
   if (reader.failed() || reader.remaining() != 0) return std::nullopt;
   return packet;
 }
@@ -109,6 +126,7 @@ size_t EncodeInit(const InitPacket& packet, std::span<uint8_t> buffer) {
   writer.U64(packet.listener_nonce);
   writer.Bytes(packet.cookie);
   WriteHello(writer, packet.hello);
+  WriteCredentials(writer, packet.hello, packet.credentials);
   return Finish(writer, buffer, PacketType::kInit, 0);
 }
 
@@ -127,6 +145,7 @@ size_t EncodeAccept(const AcceptPacket& packet, uint32_t connection, std::span<u
   writer.U32(packet.server_connection);
   writer.U32(0);
   WriteHello(writer, packet.hello);
+  WriteCredentials(writer, packet.hello, packet.credentials);
   return Finish(writer, buffer, PacketType::kAccept, connection);
 }
 
@@ -136,8 +155,21 @@ size_t EncodeRefuse(const RefusePacket& packet, uint32_t connection, std::span<u
   writer.U64(packet.client_nonce);
   writer.U16(packet.reason);
   writer.U8(packet.version);
-  writer.U8(0);
+  writer.U8(packet.tagged ? kRefuseHasTag : 0);
+  if (packet.tagged) writer.Bytes(packet.tag);
   return Finish(writer, buffer, PacketType::kRefuse, connection);
+}
+
+std::span<const uint8_t> SignedBytes(std::span<const uint8_t> body) {
+  return body.first(body.size() - std::min(body.size(), sizeof(HandshakeTag)));
+}
+
+std::span<const uint8_t> BodyOf(std::span<const uint8_t> packet) { return packet.subspan(kCommonBytes); }
+
+void PlaceTag(std::span<uint8_t> packet, const HandshakeTag& tag) {
+  const auto place = packet.last<sizeof(HandshakeTag)>();
+  std::copy(tag.begin(), tag.end(), place.begin());
+  RefreshChecksum(packet);
 }
 
 }  // namespace paceline::wire

@@ -3,12 +3,13 @@
 //
 //  kInit:   client connection(32) | options(32) | client nonce(64) | listener nonce(64) | cookie(16 bytes, zero at
 //  first)
-//           hello
+//           hello | credentials
 //  kCookie: client nonce(64) | cookie(16 bytes)
-//  kAccept: client nonce(64) | server connection(32) | options(32) | hello
-//  kRefuse: client nonce(64) | reason(16) | server version(8) | reserved(8)
+//  kAccept: client nonce(64) | server connection(32) | options(32) | hello | credentials
+//  kRefuse: client nonce(64) | reason(16) | server version(8) | flags(8) | tag(16 bytes, with flag bit 0)
 //  hello:   segment bytes(32) | features(32) | ports(8) | algorithm name length(8) | reserved(16) | name
 //           then per port: address size(8) | address
+//  credentials: with kFeatureProtected only: public key(32 bytes) | tag(16 bytes)
 //
 // `segment bytes` and `features` are what the sender of the packet can do or wants. Both sides use the smaller
 // segments; payload checksums are on when either side wants them.
@@ -32,7 +33,18 @@ using Cookie = std::array<uint8_t, 16>;
 enum Feature : uint32_t {
   kFeaturePayloadCrc = 1,       // payload checksums wanted
   kFeatureRemotePlacement = 2,  // all ports are lanes with remote placement
+  kFeatureProtected = 4,        // the sender has a cluster key: packets are authenticated; credentials follow
+  kFeatureEncryption = 8,       // payloads shall be encrypted
 };
+
+using HandshakeTag = std::array<uint8_t, 16>;
+
+// What proves the sender of a handshake packet. The tag covers the packet's body up to itself.
+struct Credentials {
+  std::array<uint8_t, 32> public_key{};
+  HandshakeTag tag{};
+};
+inline constexpr size_t kInitCookieAt = 24;  // in an Init's body
 
 struct Hello {
   uint32_t segment_bytes = 0;
@@ -48,6 +60,7 @@ struct InitPacket {
   uint64_t listener_nonce = 0;
   Cookie cookie{};
   Hello hello;
+  Credentials credentials;  // with kFeatureProtected
 };
 struct CookiePacket {
   uint64_t client_nonce = 0;
@@ -57,11 +70,14 @@ struct AcceptPacket {
   uint64_t client_nonce = 0;
   uint32_t server_connection = 0;
   Hello hello;
+  Credentials credentials;  // with kFeatureProtected
 };
 struct RefusePacket {
   uint64_t client_nonce = 0;
   uint16_t reason = 0;  // CloseReason
   uint8_t version = 0;  // of the server
+  bool tagged = false;
+  HandshakeTag tag{};
 };
 
 // `body`: the packet behind its common header. nullopt: malformed.
@@ -75,5 +91,12 @@ size_t EncodeInit(const InitPacket& packet, std::span<uint8_t> buffer);
 size_t EncodeCookie(const CookiePacket& packet, uint32_t connection, std::span<uint8_t> buffer);
 size_t EncodeAccept(const AcceptPacket& packet, uint32_t connection, std::span<uint8_t> buffer);
 size_t EncodeRefuse(const RefusePacket& packet, uint32_t connection, std::span<uint8_t> buffer);
+
+// What the tag of a packet that ends with one covers: `body` without its last bytes.
+std::span<const uint8_t> SignedBytes(std::span<const uint8_t> body);
+// The body of an encoded packet.
+std::span<const uint8_t> BodyOf(std::span<const uint8_t> packet);
+// Puts the tag into an encoded packet that ends with one.
+void PlaceTag(std::span<uint8_t> packet, const HandshakeTag& tag);
 
 }  // namespace paceline::wire

@@ -15,8 +15,7 @@ constexpr size_t kDataBytes = 52;  // what every data header has behind the comm
 // The checksum of a header whose own field counts as zero.
 uint32_t HeaderCrc(std::span<const uint8_t> header) {
   std::array<uint8_t, kMaxHeader> copy;
-  std::memcpy(copy.data(), header.data(), header.size());
-  std::memset(copy.data() + kCrcAt, 0, 4);
+  CopyWithoutChecksum(header, copy);
   return Crc32c(std::span(copy).first(header.size()));
 }
 
@@ -65,9 +64,25 @@ void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uin
   fields.U8(flags);
   fields.U16(static_cast<uint16_t>(header.size()));
   fields.U32(connection);
-  fields.U32(0);
+  RefreshChecksum(header);
+}
+
+void BeginProtection(std::span<uint8_t> header) {
+  header[1] |= kProtected;
+  const auto size = static_cast<uint16_t>(header.size());
+  std::memcpy(header.data() + 2, &size, sizeof(size));
+  std::memset(header.data() + kCrcAt, 0, 4);
+}
+
+void RefreshChecksum(std::span<uint8_t> header) {
+  std::memset(header.data() + kCrcAt, 0, 4);
   const uint32_t crc = Crc32c(header);
   std::memcpy(header.data() + kCrcAt, &crc, 4);
+}
+
+void CopyWithoutChecksum(std::span<const uint8_t> header, std::span<uint8_t> out) {
+  std::memcpy(out.data(), header.data(), header.size());
+  std::memset(out.data() + kCrcAt, 0, 4);
 }
 
 std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet) {

@@ -34,7 +34,7 @@ enum class PacketType : uint8_t {
   kControl = 6,  // frames.h
 };
 
-// Flags of the common header. Bit 7 is kept for "an authentication tag follows the packet" (a later feature).
+// Flags of the common header.
 enum Flag : uint8_t {
   kAckNow = 1,          // data: acknowledge without delay
   kHasImmediate = 2,    // data: the immediate field counts
@@ -42,6 +42,7 @@ enum Flag : uint8_t {
   kRetransmission = 8,  // data: this segment was sent before
   kLastOfBacklog = 16,  // data: nothing more to send after it for now, or all of its message
   kHasFrames = 32,      // data: control frames (frames.h) end the header
+  kProtected = 128,     // data and control: the header ends with a trailer that authenticates the packet
 };
 
 struct CommonHeader {
@@ -59,6 +60,14 @@ std::optional<CommonHeader> ParseCommon(std::span<const uint8_t> packet, bool* b
 // Reserves the common header at the front; Finish writes it, with lengths and checksum, when the rest is there.
 void BeginPacket(Writer& writer);
 void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uint32_t connection);
+
+// A finished packet whose header shall end with a trailer: `header` is the whole with the trailer's room. this makes it
+// say so and leaves the checksum as zero, as which a trailer covers it.
+void BeginProtection(std::span<uint8_t> header);
+// The checksum anew, after something in the header has changed.
+void RefreshChecksum(std::span<uint8_t> header);
+// Copies a header with its checksum as zero. `out`: at least as large.
+void CopyWithoutChecksum(std::span<const uint8_t> header, std::span<uint8_t> out);
 
 // What a data packet belongs to.
 enum class MessageKind : uint8_t {

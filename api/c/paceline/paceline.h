@@ -72,11 +72,12 @@ typedef struct paceline_options {
   uint32_t max_operations; /* per connection and direction */
   uint32_t connect_timeout_ms;
   uint32_t peer_timeout_ms;
-  uint32_t linger_ms; /* how long paceline_context_destroy waits for orderly closes */
-  uint32_t reserved;  /* 0 */
+  uint32_t linger_ms;   /* how long paceline_context_destroy waits for orderly closes */
+  uint32_t encrypt;     /* with a key: 1 encrypts payloads too */
+  const char* key_file; /* cluster key, 64 hexadecimal digits; "none": no key, and no warning */
 } paceline_options;
 #define PACELINE_OPTIONS_INIT \
-  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
 
 /* Makes a context. `options` may be null: all defaults. */
 paceline_result paceline_context_create(const paceline_options* options, paceline_context** context);

@@ -128,6 +128,8 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   result.connect_timeout_ms = options.connect_timeout_ms;
   result.peer_timeout_ms = options.peer_timeout_ms;
   result.linger_ms = options.linger_ms;
+  result.encrypt = options.encrypt != 0;
+  if (options.key_file != nullptr) result.key_file = options.key_file;
   if ((options.flags & PACELINE_USE_ENVIRONMENT) != 0) return api::ContextOptions::FromEnvironment(std::move(result));
   return result;
 }

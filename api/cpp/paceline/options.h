@@ -27,6 +27,13 @@ struct ContextOptions {
   double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
   std::string impair;    // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
+  // -- security (docs/security.md)
+  // PACELINE_KEY_FILE: the cluster key, which peers must have too; packets are then authenticated. The file holds 64
+  // hexadecimal digits and nobody but its owner may touch it. "none": no key, and no warning. Empty: no key, and a
+  // warning on standard error when other machines can connect.
+  std::string key_file;
+  bool encrypt = false;  // PACELINE_ENCRYPT: 1 or 0; with a key: payloads are encrypted too, if either side wants it
+
   // -- congestion control
   std::string congestion_control = "tita";                           // PACELINE_CC; both ends must run the same
   std::map<std::string, std::string> congestion_control_parameters;  // PACELINE_CC_PARAMETERS: "key=value,..."

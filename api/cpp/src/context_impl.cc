@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "api/cpp/src/convert.h"
@@ -22,6 +24,18 @@ namespace {
 
 constexpr Duration kPublishEvery = Duration::Millis(20);
 constexpr uint32_t kDefaultLingerMillis = 250;  // several tries of a close, also where the network loses packets
+
+// Once per process: an open door is worth a line, not one for each rank's every context.
+void WarnIfOpen(const Engine& engine) {
+  static std::atomic<bool> said{false};
+  for (const auto& lane : engine.lanes()) {
+    if (lane->capabilities().this_machine_only || said.exchange(true)) continue;
+    std::fprintf(stderr,
+                 "paceline: %s has no cluster key: whoever reaches it can connect, read along and change what is sent. "
+                 "Name a key file in PACELINE_KEY_FILE, or say PACELINE_KEY_FILE=none if that is wanted.\n",
+                 std::string(lane->name()).c_str());
+  }
+}
 
 }  // namespace
 
@@ -79,6 +93,7 @@ Status ContextImpl::Open(const ContextOptions& options) {
     return status.code() == StatusCode::kNotFound ? Status(StatusCode::kInvalidArgument, status.message()) : status;
   }
   engine_ = *std::move(engine);
+  if (options.key_file.empty()) WarnIfOpen(*engine_);
   if (!lane_options->impairment.none()) {
     for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));
   }

@@ -3,8 +3,10 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "absl/strings/str_join.h"
+#include "api/cpp/src/cluster_key.h"
 #include "api/cpp/src/convert.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/engine/progress.h"
@@ -18,12 +20,33 @@ Status CheckRange(const char* name, uint64_t value, uint64_t max) {
                                                   std::to_string(max) + " is possible");
 }
 
+constexpr std::string_view kNoKey = "none";  // as a key file: no key is wanted
+
+bool FillRandom(void* bytes, size_t size) { return getrandom(bytes, size, 0) == static_cast<ssize_t>(size); }
+
+Status SetKeys(const ContextOptions& options, EndpointOptions& endpoint) {
+  if (!HasClusterKey(options)) {
+    if (!options.encrypt) return Status();
+    return Status(StatusCode::kInvalidArgument,
+                  "encryption (PACELINE_ENCRYPT) needs a cluster key (PACELINE_KEY_FILE)");
+  }
+  Result<crypto::Secret> key = ReadClusterKey(options.key_file);
+  if (!key.ok()) return key.status();
+  endpoint.cluster_key = *key;
+  crypto::Erase(*key);
+  endpoint.encrypt = options.encrypt;
+  if (FillRandom(endpoint.key_seed.data(), endpoint.key_seed.size())) return Status();
+  return Status(StatusCode::kInternal, "getrandom gave no random bytes");
+}
+
 template <typename Field, typename Value>
 void SetIfGiven(Field& field, Value value) {
   if (value != 0) field = static_cast<Field>(value);
 }
 
 }  // namespace
+
+bool HasClusterKey(const ContextOptions& options) { return !options.key_file.empty() && options.key_file != kNoKey; }
 
 Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   for (const Status& status : {CheckRange("entropies", options.entropies, limits::kMaxEntropies),
@@ -35,11 +58,11 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   result.replies_first = true;
   EndpointOptions& endpoint = result.endpoint;
   endpoint.seed = options.seed;
-  if ((options.seed == 0 && getrandom(&endpoint.seed, sizeof(endpoint.seed), 0) != sizeof(endpoint.seed)) ||
-      getrandom(endpoint.cookie_secret.data(), endpoint.cookie_secret.size(), 0) !=
-          static_cast<ssize_t>(endpoint.cookie_secret.size())) {
+  if ((options.seed == 0 && !FillRandom(&endpoint.seed, sizeof(endpoint.seed))) ||
+      !FillRandom(endpoint.cookie_secret.data(), endpoint.cookie_secret.size())) {
     return Status(StatusCode::kInternal, "getrandom gave no random bytes");
   }
+  if (Status status = SetKeys(options, endpoint); !status.ok()) return status;
   endpoint.congestion_control = options.congestion_control;
   if (!options.path_policy.empty()) {
     const auto names = PathPolicyNames();

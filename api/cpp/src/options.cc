@@ -91,6 +91,8 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_MTU", options.mtu);
   reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
   reader.Text("PACELINE_IMPAIR", options.impair);
+  reader.Text("PACELINE_KEY_FILE", options.key_file);
+  reader.Switch("PACELINE_ENCRYPT", options.encrypt);
   reader.Text("PACELINE_CC", options.congestion_control);
   reader.Pairs("PACELINE_CC_PARAMETERS", options.congestion_control_parameters);
   reader.Text("PACELINE_PATH_POLICY", options.path_policy);

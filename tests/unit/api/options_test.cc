@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <string>
 
 #include "api/cpp/src/convert.h"
@@ -88,6 +90,35 @@ TEST_F(OptionsTest, SecretsAndSeedsAreRandomUnlessGiven) {
   ContextOptions given;
   given.seed = 5;
   EXPECT_EQ(ToEngineOptions(given)->endpoint.seed, 5u);
+}
+
+TEST_F(OptionsTest, KeysAreReadAndSeedsAreRandom) {
+  const std::string path = testing::TempDir() + "options_test_key";
+  std::ofstream(path) << std::string(64, '7') << "\n";
+  chmod(path.c_str(), 0600);
+  setenv("PACELINE_KEY_FILE", path.c_str(), 1);
+  setenv("PACELINE_ENCRYPT", "1", 1);
+  const auto options = ContextOptions::FromEnvironment();
+  ASSERT_TRUE(options.ok());
+  const auto one = ToEngineOptions(*options), two = ToEngineOptions(*options);
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  ASSERT_TRUE(one->endpoint.cluster_key.has_value());
+  EXPECT_EQ(one->endpoint.cluster_key->back(), 0x77);
+  EXPECT_TRUE(one->endpoint.encrypt);
+  EXPECT_NE(one->endpoint.key_seed, two->endpoint.key_seed);
+  chmod(path.c_str(), 0644);
+  EXPECT_THAT(ToEngineOptions(*options).status().message(), HasSubstr("chmod 600"));
+  remove(path.c_str());
+}
+
+TEST_F(OptionsTest, WithoutAKeyThereIsNothingToEncryptWith) {
+  for (const char* file : {"", "none"}) {
+    ContextOptions options;
+    options.key_file = file;
+    EXPECT_FALSE(ToEngineOptions(options)->endpoint.cluster_key.has_value());
+    options.encrypt = true;
+    EXPECT_THAT(ToEngineOptions(options).status().message(), HasSubstr("PACELINE_KEY_FILE"));
+  }
 }
 
 TEST_F(OptionsTest, AProgressThreadCountsTwice) {

@@ -18,13 +18,14 @@ struct Layer {
 constexpr Layer kLayers[] = {
     {"transport/base/.*", "transport/base/.*"},
     {"transport/wire/.*", "transport/(base|wire)/.*"},
+    {"transport/crypto/.*", "transport/(base|crypto)/.*"},
     // Only the registry names the algorithms.
     {"cc/registry\\.cc", "(transport/base|cc)/.*"},
     {"cc/algorithms/.*", "(transport/base|cc)/.*"},
     {"cc/.*", "transport/base/.*|cc/[^/]*"},
     {"gpudirect/.*", "(transport/base|gpudirect)/.*"},
     // The core knows the interfaces of lanes and controllers, no single one of them.
-    {"transport/core/.*", "transport/(base|wire|core)/.*|transport/lane/lane\\.h|cc/[^/]*"},
+    {"transport/core/.*", "transport/(base|wire|crypto|core)/.*|transport/lane/lane\\.h|cc/[^/]*"},
     {"transport/lane/[^/]*", "transport/base/.*|transport/lane/[^/]*"},
     // Only the factory names the lanes.
     {"transport/engine/lane_factory.*", "(transport|gpudirect)/.*|cc/[^/]*"},
@@ -33,7 +34,7 @@ constexpr Layer kLayers[] = {
     {"api/(cpp|c)/paceline/.*", "paceline/.*"},
     // The impairment shim is no lane but a coat around one, with counters of its own.
     {"api/.*",
-     "(api|paceline)/.*|transport/(base|core|engine|lane/impair)/.*|transport/lane/[^/]*|cc/[^/]*|gpudirect/.*"},
+     "(api|paceline)/.*|transport/(base|crypto|core|engine|lane/impair)/.*|transport/lane/[^/]*|cc/[^/]*|gpudirect/.*"},
     {"tools/.*", "(tools|api|paceline|transport|gpudirect)/.*|cc/[^/]*"},
     {"examples/.*", "paceline/.*|(api|examples)/.*"},
     {"tests/.*", ".*"},
@@ -144,7 +145,7 @@ Complaints CheckLayers(const SourceFile& file) {
 }
 
 Complaints CheckPurity(const SourceFile& file) {
-  static const std::regex kPureFolders("(transport/(base|wire|core)|cc)/.*");
+  static const std::regex kPureFolders("(transport/(base|wire|crypto|core)|cc)/.*");
   if (!std::regex_match(file.path, kPureFolders)) return {};
   static const std::regex kHeaders(
       R"(^\s*#\s*include\s+<(chrono|ctime|time\.h|thread|mutex|condition_variable|future|pthread\.h|iostream|fstream)"

@@ -499,7 +499,8 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
 size_t Sender::EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now) {
   const LaneCapabilities& lane = context_->ports[packet.local_port].capabilities;
   if (!acks_->pending() || lane.nominal_header) return 0;
-  if (packet.bytes + limits::kMaxDataHeaderBytes + room.size() > lane.max_packet_bytes) return 0;
+  const size_t header_bytes = limits::kMaxDataHeaderBytes + context_->trailer_bytes;
+  if (packet.bytes + header_bytes + room.size() > lane.max_packet_bytes) return 0;
   wire::AckFrame ack;
   acks_->Build(&ack, now);
   wire::Writer writer(room);

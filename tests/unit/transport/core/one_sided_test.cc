@@ -84,6 +84,7 @@ TEST_P(OneSidedTest, ReadOfEverySize) {
 // the other one must not write there any more.
 TEST_P(OneSidedTest, ASecondAnswerWritesNothingOnceTheReadIsDone) {
   if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a card places answers by itself";
+  if (GetParam().encrypted) GTEST_SKIP() << "nobody can forge an answer";
   GuardedBuffer& source = NewFilled(8000, 1);
   GuardedBuffer& in = NewBuffer(8000);
   const RemoteMemory remote = Export(1, source, kRemoteRead);

@@ -111,7 +111,7 @@ TEST_P(RecoveryTest, DuplicationOfEverything) {
     fate.copy_spacing = Duration::Micros(1 + static_cast<int64_t>(packet.index % 7) * 30);
   });
   for (int i = 0; i < 5; ++i) Everything();
-  EXPECT_GT(endpoint(1).counters().rx_duplicates, 0u);
+  EXPECT_GT(endpoint(1).counters().rx_duplicates + endpoint(1).counters().rx_replayed, 0u);
 }
 
 TEST_P(RecoveryTest, ReorderingAcrossPaths) {
@@ -173,6 +173,8 @@ TEST_P(RecoveryTest, TruncatedPacketsAreDropped) {
 
 TEST_P(RecoveryTest, TrimmedHeadersBringARetransmissionAtOnce) {
   if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "cards do not show cut packets";
+  if (GetParam().encrypted)
+    GTEST_SKIP() << "a header alone proves nothing: ProtectionTest.TrimmedPacketsAreLostPackets";
   Random random(11);
   uint64_t trimmed = 0;
   network().SetHook([&](NetworkPacket& packet, Fate&) {

@@ -1,0 +1,281 @@
+// Endpoints with a cluster key: who gets in, what an attacker on the network can and cannot do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/handshake.h"
+#include "transport/wire/packet.h"
+
+namespace paceline::support {
+namespace {
+
+wire::PacketType TypeOf(const NetworkPacket& packet) {
+  return packet.bytes.empty() ? wire::PacketType::kInvalid : static_cast<wire::PacketType>(packet.bytes[0] & 0x0f);
+}
+
+void RefreshChecksum(NetworkPacket& packet) {
+  wire::RefreshChecksum(std::span(packet.bytes).first(packet.header_bytes));
+}
+
+bool Contains(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& part) {
+  return std::search(bytes.begin(), bytes.end(), part.begin(), part.end()) != bytes.end();
+}
+
+crypto::Secret Key(uint8_t fill) {
+  crypto::Secret key;
+  key.fill(fill);
+  return key;
+}
+
+class ProtectionTest : public CoreFixture, public testing::WithParamInterface<bool> {
+ protected:
+  static WorldOptions Keyed(int key_of_0, int key_of_1, bool encrypt = false) {
+    WorldOptions options;
+    options.customize = [=](uint32_t host, EndpointOptions& endpoint) {
+      const int key = host == 0 ? key_of_0 : key_of_1;
+      if (key >= 0) endpoint.cluster_key = Key(static_cast<uint8_t>(key));
+      endpoint.key_seed = Key(static_cast<uint8_t>(100 + host));
+      endpoint.encrypt = encrypt;
+    };
+    return options;
+  }
+  // What becomes of an attempt of host 0 to connect.
+  const ConnectionEvent* Attempt(const WorldOptions& options) {
+    Start(options, false);
+    const ConnectionId connection = endpoint(0).Connect(endpoint(1).listen_address(endpoint(1).Listen()), now());
+    world().RunUntil([&] {
+      return Event(0, ConnectionEventKind::kClosed, connection) != nullptr ||
+             Event(0, ConnectionEventKind::kEstablished, connection) != nullptr;
+    });
+    const ConnectionEvent* closed = Event(0, ConnectionEventKind::kClosed, connection);
+    return closed != nullptr ? closed : Event(0, ConnectionEventKind::kEstablished, connection);
+  }
+};
+
+TEST_P(ProtectionTest, TheSameKeyConnectsAndCarriesEverything) {
+  Start(Keyed(1, 1, GetParam()));
+  network().StartCapture();
+  std::vector<uint8_t> mark(64);
+  for (size_t i = 0; i < mark.size(); ++i) mark[i] = static_cast<uint8_t>(3 * i + 1);
+  GuardedBuffer& out = NewBuffer(100'000);
+  for (size_t at = 0; at + mark.size() <= out.size(); at += mark.size()) {
+    std::copy(mark.begin(), mark.end(), out.data() + at);
+  }
+  GuardedBuffer& in = NewBuffer(out.size());
+  const uint64_t received = Receive(1, in);
+  Send(0, out);
+  AwaitOk(1, received);
+  EXPECT_EQ(std::memcmp(in.data(), out.data(), out.size()), 0);
+  Exchange(1, 50'000);
+  bool in_clear = false;
+  for (const NetworkPacket& packet : network().captured()) {
+    EXPECT_NE(packet.bytes[1] & wire::kProtected, 0);
+    in_clear |= Contains(packet.bytes, mark);
+  }
+  EXPECT_EQ(in_clear, !GetParam());
+  for (uint32_t i : {0u, 1u}) {
+    EXPECT_EQ(endpoint(i).counters().rx_forged, 0u);
+    EXPECT_EQ(endpoint(i).counters().rx_replayed, 0u);
+    EXPECT_EQ(endpoint(i).counters().retransmits, 0u);
+  }
+}
+
+TEST_P(ProtectionTest, EncryptsWhenOneSideWantsIt) {
+  WorldOptions options = Keyed(1, 1);
+  const auto keyed = options.customize;
+  options.customize = [keyed](uint32_t host, EndpointOptions& endpoint) {
+    keyed(host, endpoint);
+    endpoint.encrypt = (host == 0) == GetParam();
+  };
+  Start(options);
+  network().StartCapture();
+  GuardedBuffer& out = NewBuffer(1000);
+  std::fill_n(out.data(), out.size(), uint8_t{0xab});
+  GuardedBuffer& in = NewBuffer(1000);
+  const uint64_t received = Receive(1, in);
+  Send(0, out);
+  AwaitOk(1, received);
+  EXPECT_EQ(in.data()[999], 0xab);
+  for (const NetworkPacket& packet : network().captured()) {
+    EXPECT_FALSE(Contains(packet.bytes, std::vector<uint8_t>(32, 0xab)));
+  }
+}
+
+TEST_P(ProtectionTest, NewKeysUnderWay) {
+  WorldOptions options = Keyed(1, 1, GetParam());
+  const auto keyed = options.customize;
+  options.customize = [keyed](uint32_t host, EndpointOptions& endpoint) {
+    keyed(host, endpoint);
+    endpoint.packets_per_key = 100;
+  };
+  Start(options);
+  Exchange(0, 10'000'000);
+  Exchange(1, 10'000'000);
+  EXPECT_GT(endpoint(0).counters().tx_packets, 2000u);
+  EXPECT_EQ(endpoint(0).counters().rx_forged + endpoint(1).counters().rx_forged, 0u);
+}
+
+TEST_P(ProtectionTest, OtherKeysAreRefused) {
+  for (const auto& [first, second] : {std::pair(1, 2), std::pair(1, -1), std::pair(-1, 1)}) {
+    const ConnectionEvent* event = Attempt(Keyed(first, second, GetParam()));
+    ASSERT_NE(event, nullptr);
+    EXPECT_EQ(event->kind, ConnectionEventKind::kClosed) << first << " " << second;
+    EXPECT_EQ(event->reason, CloseReason::kRefusedKey) << first << " " << second;
+    EXPECT_NE(event->detail.find("cluster key"), std::string::npos) << event->detail;
+    EXPECT_EQ(endpoint(1).connections(), 0u);
+    EXPECT_GT(endpoint(1).counters().rx_forged, 0u);
+    EXPECT_EQ(host(1).events.size(), 0u);
+  }
+}
+
+TEST_P(ProtectionTest, ARefusalOfAFriendIsBelievedAtOnce) {
+  Start(Keyed(1, 1, GetParam()), false);
+  const uint32_t listener = endpoint(1).Listen();
+  const ListenAddress address = endpoint(1).listen_address(listener);
+  endpoint(1).CloseListener(listener);
+  const Time began = now();
+  const ConnectionId connection = endpoint(0).Connect(address, now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kClosed, connection) != nullptr; }));
+  EXPECT_EQ(Event(0, ConnectionEventKind::kClosed, connection)->reason, CloseReason::kRefusedNoListener);
+  EXPECT_LT(now() - began, Duration::Millis(10));
+}
+
+// Somebody on the way answers each request with a refusal of his own: the connection is made all the same.
+TEST_P(ProtectionTest, AForgedRefusalStopsNothing) {
+  Start(Keyed(1, 1, GetParam()), false);
+  network().SetHook([this](NetworkPacket& packet, Fate&) {
+    if (TypeOf(packet) != wire::PacketType::kInit) return;
+    const auto init = wire::ParseInit(std::span(packet.bytes).subspan(wire::kCommonBytes));
+    ASSERT_TRUE(init.has_value());
+    for (const bool tagged : {false, true}) {
+      NetworkPacket forged;
+      forged.from = packet.to;
+      forged.to = packet.from;
+      forged.bytes.resize(limits::kMaxControlBytes);
+      const wire::RefusePacket refuse{.client_nonce = init->client_nonce, .reason = 5, .version = 1, .tagged = tagged};
+      forged.header_bytes = static_cast<uint32_t>(wire::EncodeRefuse(refuse, init->client_connection, forged.bytes));
+      forged.bytes.resize(forged.header_bytes);
+      network().Inject(forged);
+    }
+  });
+  const ConnectionId connection = endpoint(0).Connect(endpoint(1).listen_address(endpoint(1).Listen()), now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, connection) != nullptr; }));
+  EXPECT_GT(endpoint(0).counters().rx_forged, 0u);
+}
+
+// Nothing of the handshake can be changed under way: not the addresses, not the keys, not what was agreed.
+TEST_P(ProtectionTest, AChangedHandshakeMakesNoConnection) {
+  for (const wire::PacketType type : {wire::PacketType::kInit, wire::PacketType::kAccept}) {
+    size_t bytes = 0;
+    Start(Keyed(1, 1, GetParam()), false);
+    network().SetHook([&](NetworkPacket& packet, Fate&) {
+      if (TypeOf(packet) == type) bytes = packet.header_bytes;
+    });
+    world().Connect(0, 1);
+    ASSERT_GT(bytes, 60u);
+    for (size_t at = wire::kCommonBytes; at < bytes; ++at) {
+      if (type == wire::PacketType::kInit && at >= wire::kCommonBytes + wire::kInitCookieAt &&
+          at < wire::kCommonBytes + wire::kInitCookieAt + sizeof(wire::Cookie)) {
+        continue;  // the server's own: a wrong one is answered with a right one, for ever
+      }
+      WorldOptions options = Keyed(1, 1, GetParam());
+      options.endpoint.connect_timeout = Duration::Millis(200);
+      Start(options, false);
+      network().SetHook([&](NetworkPacket& packet, Fate&) {
+        if (TypeOf(packet) != type) return;
+        packet.bytes[at] ^= 0x04;
+        RefreshChecksum(packet);
+      });
+      const ConnectionId connection = endpoint(0).Connect(endpoint(1).listen_address(endpoint(1).Listen()), now());
+      world().RunFor(Duration::Seconds(1));
+      ASSERT_EQ(Event(0, ConnectionEventKind::kEstablished, connection), nullptr)
+          << "type " << static_cast<int>(type) << ", byte " << at;
+      if (type == wire::PacketType::kInit) {
+        ASSERT_EQ(host(1).events.size(), 0u) << "byte " << at;
+      }
+    }
+  }
+}
+
+// Somebody on the way changes a tenth of the packets so that their checksums are right: everything arrives intact.
+TEST_P(ProtectionTest, ChangedPacketsAreLostPackets) {
+  Start(Keyed(1, 1, GetParam()));
+  uint64_t changed = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate&) {
+    if (packet.index % 10 != 0) return;
+    packet.bytes[wire::kCommonBytes + packet.index / 10 % (packet.bytes.size() - wire::kCommonBytes)] ^= 0x10;
+    RefreshChecksum(packet);
+    ++changed;
+  });
+  Exchange(0, 3'000'000);
+  Exchange(1, 3'000'000);
+  EXPECT_GT(changed, 100u);
+  EXPECT_EQ(endpoint(0).counters().rx_forged + endpoint(1).counters().rx_forged, changed);
+}
+
+// Everything ever sent comes again, later: nothing is taken, nothing is answered.
+TEST_P(ProtectionTest, ReplaysAreCountedAndLeftAlone) {
+  Start(Keyed(1, 1, GetParam()));
+  network().StartCapture();
+  Exchange(0, 200'000);
+  Exchange(1, 200'000);
+  const std::vector<NetworkPacket> packets = network().captured();
+  world().RunFor(Duration::Millis(100));
+  const EndpointCounters before[2] = {endpoint(0).counters(), endpoint(1).counters()};
+  for (const NetworkPacket& packet : packets) network().Inject(packet);
+  world().RunFor(Duration::Millis(100));
+  uint64_t replayed = 0;
+  for (uint32_t i : {0u, 1u}) {
+    replayed += endpoint(i).counters().rx_replayed;
+    EXPECT_EQ(endpoint(i).counters().rx_data_packets, before[i].rx_data_packets);
+    EXPECT_EQ(endpoint(i).counters().tx_packets, before[i].tx_packets);
+  }
+  EXPECT_EQ(replayed, packets.size());
+  Exchange(0, 10'000);
+}
+
+// Whoever knows both connection numbers can still say nothing in their names.
+TEST_P(ProtectionTest, UnprotectedPacketsAreNotHeard) {
+  Start(Keyed(1, 1, GetParam()));
+  network().StartCapture();
+  Exchange(0, 10'000);
+  world().RunFor(Duration::Millis(10));
+  const NetworkPacket sample = network().captured().front();
+  NetworkPacket abort = sample;
+  abort.bytes.assign(wire::kCommonBytes + 4, 0);
+  abort.header_bytes = wire::kCommonBytes + 4;
+  abort.payload_bytes = 0;
+  abort.bytes[wire::kCommonBytes] = 10;  // Abort
+  wire::FinishPacket(abort.bytes, wire::PacketType::kControl, 0, connection(1));
+  network().Inject(abort);
+  wire::FinishPacket(abort.bytes, wire::PacketType::kControl, wire::kProtected, connection(1));
+  network().Inject(abort);
+  world().RunFor(Duration::Millis(10));
+  EXPECT_EQ(endpoint(1).counters().rx_forged, 2u);
+  EXPECT_EQ(Event(1, ConnectionEventKind::kClosed, connection(1)), nullptr);
+  Exchange(0, 10'000);
+}
+
+// A header that a switch has cut the payload from proves nothing; the loss shows in other ways.
+TEST_P(ProtectionTest, TrimmedPacketsAreLostPackets) {
+  WorldOptions options = Keyed(1, 1, GetParam());
+  options.packet_capabilities.trimming = true;
+  Start(options);
+  network().SetHook([](NetworkPacket& packet, Fate&) {
+    if (packet.payload_bytes > 0 && packet.index % 7 == 0) packet.Trim();
+  });
+  Exchange(0, 1'000'000);
+  EXPECT_EQ(endpoint(1).counters().rx_forged, 0u);
+  EXPECT_GT(endpoint(1).counters().rx_trimmed, 0u);
+  EXPECT_EQ(endpoint(0).counters().lost_trimmed, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ProtectionTest, testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "Encrypted" : "Authenticated"; });
+
+}  // namespace
+}  // namespace paceline::support
