@@ -1,8 +1,10 @@
 // A whole endpoint with a peer whose packets are changed on the way as the input says: a real exchange of every kind of
 // operation, in which headers are altered and signed again, packets dropped, copied, cut, swapped and played again. No
-// input may crash either side, make it write outside of its memory, or complete an operation twice.
+// input may crash either side, make it write outside of its memory, or complete an operation twice. With a cluster key
+// none may change what is received either.
 //
 // The input is a list of steps of four bytes: what to do, to which packet from now on, where, and with what value.
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -94,20 +96,33 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.endpoint.connect_timeout = Duration::Millis(400);
   options.endpoint.peer_timeout = Duration::Millis(400);
   options.endpoint.keepalive = Duration::Millis(100);
+  const bool keyed = (data[0] & 16) != 0;
+  if (keyed) {
+    options.endpoint.cluster_key.emplace().fill(1);
+    options.endpoint.encrypt = (data[0] & 32) != 0;
+    options.endpoint.packets_per_key = 64;
+    options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+      endpoint.key_seed.fill(static_cast<uint8_t>(host));
+    };
+  }
   ScriptedWorld world(options);
   std::map<uint64_t, int> completions;
+  std::map<uint64_t, OperationStatus> outcomes;
   for (uint32_t i = 0; i < 2; ++i) {
-    world.host(i).on_completion = [&completions, i](const Completion& completion) {
-      if (completion.user_data != 0) Require(++completions[completion.user_data * 2 + i] == 1);
+    world.host(i).on_completion = [&completions, &outcomes, i](const Completion& completion) {
+      if (completion.user_data == 0) return;
+      Require(++completions[completion.user_data * 2 + i] == 1);
+      outcomes[completion.user_data * 2 + i] = completion.status;
     };
   }
   const bool change_handshake = (data[0] & 8) != 0;
   auto mutator = std::make_shared<Mutator>(data + 1, size - 1, &world.network());
   const auto hook = [mutator](NetworkPacket& packet, Fate& fate) { (*mutator)(packet, fate); };
   if (change_handshake) world.network().SetHook(hook);
-  const auto [a, b] = change_handshake ? world.Connect(0, 1) : world.Establish(0, 1);
+  const auto [a, b] = change_handshake || keyed ? world.Connect(0, 1) : world.Establish(0, 1);
   world.network().SetHook(hook);
   if (a == kNoConnection) return 0;
+  const std::array<ConnectionId, 2> connections = {a, b};
 
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   const auto buffer = [&buffers](size_t bytes) -> GuardedBuffer& {
@@ -121,11 +136,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       right.RegisterMemory(memory.data(), memory.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic));
   uint64_t number = 1;
   const Time now = world.now();
-  right.PostReceive(b, {.buffer = buffer(30'000).local(), .tag = 1, .user_data = number++}, now);
-  right.PostReceive(b, {.buffer = buffer(100).local(), .tag = 2, .user_data = number++}, now);
-  left.PostSend(a, {.buffer = buffer(30'000).local(), .tag = 1, .user_data = number++}, now);
-  left.PostSend(a, {.buffer = buffer(5000).local(), .tag = 2, .user_data = number++}, now);
-  left.PostSend(a, {.buffer = buffer(9000).local(), .tag = 3, .user_data = number++}, now);
+  // What is sent with a tag holds the pattern of that number, and so does what was received with it.
+  struct Expected {
+    uint64_t outcome;
+    const GuardedBuffer* buffer;
+    uint64_t tag;
+  };
+  std::vector<Expected> expected;
+  const auto receive = [&](uint32_t host, size_t bytes, uint64_t tag, Time at) {
+    GuardedBuffer& to = buffer(bytes);
+    expected.push_back({number * 2 + host, &to, tag});
+    world.endpoint(host).PostReceive(connections[host], {.buffer = to.local(), .tag = tag, .user_data = number++}, at);
+  };
+  const auto send = [&](uint32_t host, size_t bytes, uint64_t tag) {
+    GuardedBuffer& from = buffer(bytes);
+    FillPattern(from.data(), bytes, tag);
+    world.endpoint(host).PostSend(connections[host], {.buffer = from.local(), .tag = tag, .user_data = number++}, now);
+  };
+  receive(1, 30'000, 1, now);
+  receive(1, 100, 2, now);
+  send(0, 30'000, 1);
+  send(0, 5000, 2);
+  send(0, 9000, 3);
   left.PostWrite(a,
                  {.buffer = buffer(20'000).local(),
                   .remote = remote,
@@ -137,13 +169,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 now);
   left.PostAtomic(a, {.remote = remote, .remote_offset = 8, .operand = 1, .user_data = number++}, now);
   left.PostFlush(a, {.user_data = number++}, now);
-  right.PostSend(b, {.buffer = buffer(20'000).local(), .tag = 4, .user_data = number++}, now);
+  send(1, 20'000, 4);
   world.RunFor(Duration::Millis(5));
-  right.PostReceive(b, {.buffer = buffer(9000).local(), .tag = 3, .user_data = number++}, world.now());
-  left.PostReceive(a, {.buffer = buffer(20'000).local(), .tag = 4, .user_data = number++}, world.now());
+  receive(1, 9000, 3, world.now());
+  receive(0, 20'000, 4, world.now());
   world.RunFor(Duration::Millis(300));
   left.Close(a, world.now());
   world.RunFor(Duration::Millis(300));
   for (const auto& one : buffers) Require(one->GuardsIntact());
+  for (const Expected& one : expected) {
+    const auto outcome = outcomes.find(one.outcome);
+    if (!keyed || outcome == outcomes.end()) continue;
+    if (outcome->second != OperationStatus::kOk && outcome->second != OperationStatus::kTruncated) continue;
+    Require(FindDifference(one.buffer->data(), one.buffer->size(), one.tag) == one.buffer->size());
+  }
   return 0;
 }

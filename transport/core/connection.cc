@@ -63,6 +63,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.remote_ports = static_cast<uint8_t>(std::min<size_t>(peer.addresses.size(), limits::kMaxPorts));
   channel_ = std::move(channel);
   peer_.payload_crc = payload_crc && channel_ == nullptr;
+  peer_.encrypted = channel_ != nullptr && channel_->encrypts();
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
   for (const Port& port : context_->ports) {
@@ -178,6 +179,10 @@ void Connection::HandleData(const wire::DataHeader& header, const Receiver::Arri
 }
 
 void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
+  if (peer_.encrypted) {
+    ++context_->counters.rx_forged;
+    return;
+  }
   Heard(port, now);
   if (!open()) return;
   NoteUse(now);

@@ -70,7 +70,6 @@ class Connection final : private wire::FrameHandler {
     std::optional<CloseReason> hint;  // a refusal that nobody vouches for: believed when nothing better has come
     std::string hint_detail;
     std::vector<uint8_t> accept;  // server: the encoded answer, until the client is heard, as it may be lost
-    ~Handshake() { crypto::Erase(private_key); }
   };
   Handshake& handshake() { return *handshake_; }
   // Server: keeps the encoded answer to the request.
@@ -80,6 +79,10 @@ class Connection final : private wire::FrameHandler {
     return handshake_ == nullptr ? std::span<const uint8_t>() : std::span<const uint8_t>(handshake_->accept);
   }
   SecureChannel* channel() { return channel_.get(); }
+  // A packet for it was not the peer's: what was made to find that out is given back, if nothing else needs it.
+  void NoteForged() {
+    if (channel_ != nullptr && released_) channel_->Release();
+  }
   // Client: a request is due, through which port it goes, and the request with the address that it goes to.
   bool RequestDue(Time now) const { return state_ == State::kConnecting && retry_at_ <= now; }
   uint32_t request_port() const;
@@ -114,7 +117,8 @@ class Connection final : private wire::FrameHandler {
 
   size_t memory_bytes() const {
     return sizeof(*this) - sizeof(receiver_) + receiver_.memory_bytes() + acks_.memory_bytes() + MemoBytes() +
-           (sender_ == nullptr ? 0 : sender_->memory_bytes()) + (channel_ == nullptr ? 0 : channel_->memory_bytes());
+           (sender_ == nullptr ? 0 : sender_->memory_bytes()) + (channel_ == nullptr ? 0 : channel_->memory_bytes()) +
+           (handshake_ == nullptr ? 0 : sizeof(Handshake) + handshake_->accept.capacity());
   }
 
   ListLink ready_link;    // may have data to send

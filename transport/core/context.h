@@ -81,6 +81,7 @@ struct PeerInfo {
   ConnectionId peer_connection = kNoConnection;
   uint32_t segment_bytes = 0;
   bool payload_crc = false;
+  bool encrypted = false;  // what a card would place by itself goes as packets
   uint8_t remote_ports = 0;
   FlowInfo flow;                                       // group and base round trip
   std::array<uint32_t, limits::kMaxPorts> handle{};    // lane's peer handle, by local port

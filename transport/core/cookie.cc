@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-constexpr int64_t kPeriodNanos = 30'000'000'000;
+constexpr int64_t kPeriodNanos = CookieJar::kLife.nanos() / 2;
 
 }  // namespace
 

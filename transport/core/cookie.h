@@ -13,6 +13,8 @@ namespace paceline {
 
 class CookieJar {
  public:
+  static constexpr Duration kLife = Duration::Seconds(60);  // at most
+
   explicit CookieJar(const std::array<uint8_t, 32>& secret) : secret_(secret) {}
 
   wire::Cookie Make(const wire::InitPacket& init, const LaneAddress& source, Time now) const;

@@ -29,7 +29,7 @@ PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& la
 
 Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionControl> congestion_control,
                      EndpointEnvironment* environment, std::span<const PortDescription> ports)
-    : cookies_(options.cookie_secret) {
+    : cookies_(options.cookie_secret), secret_numbers_(options.key_seed) {
   context_.options = options;
   context_.congestion_control = std::move(congestion_control);
   context_.environment = environment;
@@ -39,8 +39,8 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     identity_.emplace(*options.cluster_key, options.key_seed);
     context_.trailer_bytes = SecureChannel::kTrailerBytes;
     crypto::Erase(*context_.options.cluster_key);
-    crypto::Erase(context_.options.key_seed);
   }
+  crypto::Erase(context_.options.key_seed);
   context_.ports.resize(std::min<size_t>(ports.size(), limits::kMaxPorts));
   for (uint32_t i = 0; i < context_.ports.size(); ++i) {
     Port& port = context_.ports[i];
@@ -68,7 +68,7 @@ RegionId Endpoint::Impl::RegisterMemory(void* base, uint64_t bytes, uint8_t acce
   region.access = access;
   region.kind = kind;
   region.connection = connection;
-  region.key = context_.random.Next();
+  region.key = NewSecretNumber();
   for (const Port& port : context_.ports) {
     if (port.capabilities.remote_placement && kind == MemoryKind::kHost) {
       region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, base, bytes);
@@ -114,7 +114,7 @@ RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
 
 uint32_t Endpoint::Impl::Listen() {
   const uint32_t number = next_listener_++;
-  const uint64_t nonce = context_.random.Next();
+  const uint64_t nonce = NewSecretNumber();
   listeners_[number] = nonce;
   listener_by_nonce_[nonce] = number;
   return number;
@@ -167,7 +167,7 @@ ConnectionId Endpoint::Impl::Connect(const ListenAddress& address, Time now) {
   if (address.ports == 0) return kNoConnection;
   Connection* connection = NewConnection();
   if (connection == nullptr) return kNoConnection;
-  connection->StartConnecting(address, context_.random.Next(), now);
+  connection->StartConnecting(address, NewSecretNumber(), now);
   if (identity_.has_value()) {
     Connection::Handshake& handshake = connection->handshake();
     handshake.private_key = identity_->NewPrivateKey();
@@ -207,7 +207,7 @@ void Endpoint::Impl::Refuse(ConnectionId id, Time now) {
   if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
   const wire::Hello hello = connection->handshake().hello;
   ReplyRefuse(0, hello.addresses[0], connection->peer().peer_connection, connection->nonce(),
-              CloseReason::kRefusedByApplication);
+              CloseReason::kRefusedByApplication, &connection->handshake().init_digest);
   connection->Finish(CloseReason::kRefusedByApplication, OperationStatus::kConnectionClosed, false, "", now);
   After(connection, now);
 }

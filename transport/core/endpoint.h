@@ -33,12 +33,13 @@
 namespace paceline {
 
 struct EndpointOptions {
-  uint64_t seed = 1;                        // all randomness of this endpoint: keys, ids, path choice
+  uint64_t seed = 1;                        // of what need not be secret: path choice, order
   std::array<uint8_t, 32> cookie_secret{};  // of the connection cookies: random for real use
   // With a cluster key connections are made with peers that have the same, and every packet but placed writes is
   // authenticated; payloads are encrypted too if either side wants it (docs/security.md).
   std::optional<crypto::Secret> cluster_key;
-  crypto::Secret key_seed{};  // secret and random, of this endpoint alone: its private keys follow from it
+  // Of this endpoint alone, for real use secret and random: its private keys, memory keys and nonces follow from it.
+  crypto::Secret key_seed{};
   bool encrypt = false;
   uint64_t packets_per_key = SecureChannel::kPacketsPerEpoch;
   std::string congestion_control = "tita";  // name that peers must run too; the object itself is a constructor argument

@@ -5,6 +5,7 @@
 namespace paceline {
 namespace {
 
+constexpr size_t kMaxSpentRequests = 16384;
 constexpr size_t kMaxReplies = 256;  // answers to strangers that wait to be sent
 
 }  // namespace
@@ -36,16 +37,20 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
     if (reply != nullptr) reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
     return;
   }
+  ForgetSpentRequests(now);
   const auto key = std::make_pair(init->client_nonce, init->client_connection);
   if (const auto known = requests_.find(key); known != requests_.end()) {
     Connection* connection = Find(known->second);
-    if (connection != nullptr && connection->state() == Connection::State::kEstablished) SendAccept(connection);
+    if (connection != nullptr && connection->open()) SendAccept(connection);
     return;
   }
+  if (!Vouched(*init, body)) {
+    return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
+  }
+  const crypto::Secret digest = identity_.has_value() ? DigestOfInit(wire::SignedBytes(body)) : crypto::Secret{};
   const auto refuse = [&](CloseReason reason) {
-    ReplyRefuse(port, source, init->client_connection, init->client_nonce, reason);
+    ReplyRefuse(port, source, init->client_connection, init->client_nonce, reason, &digest);
   };
-  if (!Vouched(*init, body)) return refuse(CloseReason::kRefusedKey);
   const auto listener = listener_by_nonce_.find(init->listener_nonce);
   if (listener == listener_by_nonce_.end()) return refuse(CloseReason::kRefusedNoListener);
   if (init->hello.algorithm != context_.options.congestion_control) return refuse(CloseReason::kRefusedMismatch);
@@ -57,7 +62,6 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
   requests_[key] = connection->id();
   ++pending_requests_;
-  const crypto::Secret digest = identity_.has_value() ? DigestOfInit(wire::SignedBytes(body)) : crypto::Secret{};
   connection->StartRequested(*init, digest, listener->second, now);
   After(connection, now);
 }
@@ -83,11 +87,10 @@ bool Endpoint::Impl::Vouched(const wire::InitPacket& init, std::span<const uint8
 std::unique_ptr<SecureChannel> Endpoint::Impl::AnswerKeyExchange(Connection& connection, wire::AcceptPacket& accept,
                                                                  std::span<uint8_t> buffer, size_t* size) {
   const Connection::Handshake& handshake = connection.handshake();
-  crypto::Secret private_key = identity_->NewPrivateKey();
+  const crypto::Secret private_key = identity_->NewPrivateKey();
   const auto session =
       Session::Derive(*identity_, private_key, handshake.credentials.public_key, handshake.init_digest);
   accept.credentials.public_key = crypto::PublicKeyOf(private_key);
-  crypto::Erase(private_key);
   if (!session.has_value()) return nullptr;
   *size = wire::EncodeAccept(accept, connection.peer().peer_connection, buffer);
   const std::span<uint8_t> packet = buffer.first(*size);
@@ -162,8 +165,10 @@ void Endpoint::Impl::HandleRefuse(ConnectionId id, std::span<const uint8_t> body
   } else if (reason == CloseReason::kRefusedKey) {
     detail = "the peer and we do not have the same cluster key";
   }
-  const bool vouched = !identity_.has_value() ||
-                       (packet->tagged && EqualTags(packet->tag, identity_->TagRefuse(wire::SignedBytes(body))));
+  const bool vouched =
+      !identity_.has_value() ||
+      (packet->tagged &&
+       EqualTags(packet->tag, identity_->TagRefuse(wire::SignedBytes(body), connection->handshake().init_digest)));
   if (!vouched) {
     // Anybody may have sent it, though somebody without our key, or with another one, is the likeliest.
     Connection::Handshake& handshake = connection->handshake();
@@ -183,7 +188,18 @@ void Endpoint::Impl::RefuseVersion(uint32_t port, std::span<const uint8_t> body,
   const uint32_t client_connection = reader.U32();
   reader.U32();
   const uint64_t nonce = reader.U64();
-  if (!reader.failed()) ReplyRefuse(port, *segment.source, client_connection, nonce, CloseReason::kRefusedVersion);
+  if (!reader.failed()) {
+    ReplyRefuse(port, *segment.source, client_connection, nonce, CloseReason::kRefusedVersion, nullptr);
+  }
+}
+
+// A request is good once: while its cookie is, it is remembered beyond the end of its connection.
+void Endpoint::Impl::ForgetSpentRequests(Time now) {
+  while (!spent_requests_.empty() &&
+         (spent_requests_.front().second <= now || spent_requests_.size() > kMaxSpentRequests)) {
+    requests_.erase(spent_requests_.front().first);
+    spent_requests_.pop_front();
+  }
 }
 
 Endpoint::Impl::Reply* Endpoint::Impl::NewReply(uint32_t port, const LaneAddress& address) {
@@ -195,18 +211,18 @@ Endpoint::Impl::Reply* Endpoint::Impl::NewReply(uint32_t port, const LaneAddress
 }
 
 void Endpoint::Impl::ReplyRefuse(uint32_t port, const LaneAddress& address, ConnectionId peer_connection,
-                                 uint64_t nonce, CloseReason reason) {
+                                 uint64_t nonce, CloseReason reason, const crypto::Secret* init_digest) {
   ++context_.counters.handshakes_refused;
   Reply* reply = NewReply(port, address);
   if (reply == nullptr) return;
   const wire::RefusePacket packet{.client_nonce = nonce,
                                   .reason = static_cast<uint16_t>(reason),
                                   .version = wire::kVersion,
-                                  .tagged = identity_.has_value()};
+                                  .tagged = identity_.has_value() && init_digest != nullptr};
   reply->size = wire::EncodeRefuse(packet, peer_connection, reply->bytes);
-  if (!identity_.has_value()) return;
+  if (!packet.tagged) return;
   const std::span<uint8_t> whole = std::span(reply->bytes).first(reply->size);
-  wire::PlaceTag(whole, identity_->TagRefuse(wire::SignedBytes(wire::BodyOf(whole))));
+  wire::PlaceTag(whole, identity_->TagRefuse(wire::SignedBytes(wire::BodyOf(whole)), *init_digest));
 }
 
 void Endpoint::Impl::ReleaseReplyPeers() {

@@ -19,6 +19,7 @@
 #include "transport/core/context.h"
 #include "transport/core/cookie.h"
 #include "transport/core/endpoint.h"
+#include "transport/core/secret_numbers.h"
 #include "transport/core/session_keys.h"
 #include "transport/wire/packet.h"
 
@@ -30,6 +31,10 @@ class Endpoint::Impl {
        EndpointEnvironment* environment, std::span<const PortDescription> ports);
 
   ~Impl();
+
+  // For memory keys and nonces. The other generator is drawn from too, so that what follows from its seed stays the
+  // same.
+  uint64_t NewSecretNumber() { return context_.random.Next() ^ secret_numbers_.Next(); }
 
   // ---- memory
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection);
@@ -148,8 +153,9 @@ class Endpoint::Impl {
 
   Reply* NewReply(uint32_t port, const LaneAddress& address);
 
+  // `init_digest`: of a request that was made with our key, so that the client may believe the answer; else nullptr.
   void ReplyRefuse(uint32_t port, const LaneAddress& address, ConnectionId peer_connection, uint64_t nonce,
-                   CloseReason reason);
+                   CloseReason reason, const crypto::Secret* init_digest);
 
   void ReleaseReplyPeers();
 
@@ -188,7 +194,9 @@ class Endpoint::Impl {
 
   void Touch(Connection* connection);
 
-  void Free(Connection* connection);
+  void Free(Connection* connection, Time now);
+
+  void ForgetSpentRequests(Time now);
 
   size_t MemoryOf(ConnectionId id) const;
 
@@ -214,6 +222,7 @@ class Endpoint::Impl {
 
   CoreContext context_;
   CookieJar cookies_;
+  SecretNumbers secret_numbers_;
   std::optional<Identity> identity_;  // with a cluster key
   std::vector<uint8_t> encrypted_;    // payloads of the burst that is being filled, most_payload_ bytes each
   size_t most_payload_ = 0;
@@ -225,6 +234,7 @@ class Endpoint::Impl {
   absl::flat_hash_map<uint32_t, uint64_t> listeners_;
   absl::flat_hash_map<uint64_t, uint32_t> listener_by_nonce_;
   absl::flat_hash_map<std::pair<uint64_t, ConnectionId>, ConnectionId> requests_;  // of clients, by nonce and number
+  std::deque<std::pair<std::pair<uint64_t, ConnectionId>, Time>> spent_requests_;  // over, and good until when
   uint32_t pending_requests_ = 0;
   std::deque<Reply> replies_;
   std::vector<std::pair<uint32_t, uint32_t>> reply_peers_;  // opened for one packet each

@@ -137,6 +137,7 @@ bool Endpoint::Impl::Open(Connection& connection, std::span<const uint8_t> packe
       break;
     case SecureChannel::Verdict::kForged:
       ++context_.counters.rx_forged;
+      connection.NoteForged();
       return false;
     case SecureChannel::Verdict::kReplayed:
       ++context_.counters.rx_replayed;
@@ -359,7 +360,7 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
 void Endpoint::Impl::After(Connection* connection, Time now) {
   if (connection->has_event()) TakeEvent(connection);
   if (connection->state() == Connection::State::kFinished) {
-    Free(connection);
+    Free(connection, now);
     return;
   }
   Enlist(connection, now);
@@ -406,9 +407,12 @@ void Endpoint::Impl::Touch(Connection* connection) {
   if (!connection->touched_link.linked()) touched_.PushBack(connection);
 }
 
-void Endpoint::Impl::Free(Connection* connection) {
+void Endpoint::Impl::Free(Connection* connection, Time now) {
   const uint32_t slot = connection->id() & kSlotMask;
-  if (connection->is_server()) requests_.erase(std::make_pair(connection->nonce(), connection->peer().peer_connection));
+  if (connection->is_server()) {
+    const auto request = std::make_pair(connection->nonce(), connection->peer().peer_connection);
+    spent_requests_.emplace_back(request, now + CookieJar::kLife);
+  }
   slots_[slot].connection.reset();
   slots_[slot].settled = false;
   free_slots_.push_back(slot);

@@ -30,10 +30,7 @@ SecureChannel::Epoch::Epoch(uint64_t epoch_number, const crypto::Secret& secret,
   crypto::HkdfExpand(secret, "paceline packet nonce", {}, mask);
 }
 
-SecureChannel::Epoch::~Epoch() {
-  crypto::Erase(key);
-  crypto::Erase(next_secret);
-}
+SecureChannel::Epoch::~Epoch() { crypto::Erase(key); }
 
 crypto::Aead& SecureChannel::Epoch::aead() {
   if (!cipher.has_value()) cipher.emplace(key, direction);

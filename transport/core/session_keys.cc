@@ -26,12 +26,7 @@ wire::HandshakeTag Tag(const crypto::Secret& key, std::span<const uint8_t> packe
 Identity::Identity(const crypto::Secret& cluster_key, const crypto::Secret& seed)
     : root_(crypto::HkdfExtract(Bytes(kRootSalt), cluster_key)),
       init_key_(crypto::HkdfExpand(root_, "paceline init")),
-      refuse_key_(crypto::HkdfExpand(root_, "paceline refuse")),
       seed_(seed) {}
-
-Identity::~Identity() {
-  for (crypto::Secret* secret : {&root_, &init_key_, &refuse_key_, &seed_}) crypto::Erase(*secret);
-}
 
 crypto::Secret Identity::NewPrivateKey() {
   const crypto::Secret key = crypto::HkdfExpand(seed_, "paceline private key");
@@ -41,18 +36,19 @@ crypto::Secret Identity::NewPrivateKey() {
 
 wire::HandshakeTag Identity::TagInit(std::span<const uint8_t> packet) const { return Tag(init_key_, packet); }
 
-wire::HandshakeTag Identity::TagRefuse(std::span<const uint8_t> packet) const { return Tag(refuse_key_, packet); }
+wire::HandshakeTag Identity::TagRefuse(std::span<const uint8_t> packet, const crypto::Secret& init_digest) const {
+  return Tag(crypto::HkdfExpand(root_, "paceline refuse", init_digest), packet);
+}
 
 bool EqualTags(const wire::HandshakeTag& a, const wire::HandshakeTag& b) { return crypto::EqualSecrets(a, b); }
 
 std::optional<Session> Session::Derive(const Identity& identity, const crypto::Secret& private_key,
                                        const crypto::PublicKey& theirs, const crypto::Secret& init_digest) {
-  std::optional<crypto::Secret> shared = crypto::SharedSecret(private_key, theirs);
+  const std::optional<crypto::Secret> shared = crypto::SharedSecret(private_key, theirs);
   if (!shared.has_value()) return std::nullopt;
   Session session;
   session.secret_ = crypto::HkdfExtract(identity.root(), *shared);
   session.init_digest_ = init_digest;
-  crypto::Erase(*shared);
   return session;
 }
 

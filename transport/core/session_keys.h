@@ -2,11 +2,13 @@
 // key (the pattern NNpsk0 of the Noise framework, with messages of our own). Knowing the cluster key later does not
 // open what was recorded, as the fresh private keys are gone by then.
 //
-//   root            = HKDF-Extract("paceline cluster key", cluster key)
-//   Init's tag      = HMAC(HKDF-Expand(root, "paceline init"), packet)       proves the client before anything is
-//   computed Refuse's tag    = HMAC(HKDF-Expand(root, "paceline refuse"), packet) session         = HKDF-Extract(root,
-//   X25519(client, server)) Accept's tag    = HMAC(HKDF-Expand(session, "paceline accept", digest of the Init), packet)
-//   direction d     = HKDF-Expand(session, "paceline d", digest of Init and Accept)
+//   root          = HKDF-Extract("paceline cluster key", cluster key)
+//   Init's tag    = HMAC(HKDF-Expand(root, "paceline init"), packet): proves the client before anything is computed
+//   digest        = HMAC("paceline init digest", Init without cookie and tag)
+//   Refuse's tag  = HMAC(HKDF-Expand(root, "paceline refuse" digest), packet)
+//   session       = HKDF-Extract(root, X25519(client, server))
+//   Accept's tag  = HMAC(HKDF-Expand(session, "paceline accept" digest), packet)
+//   first secrets = HKDF-Expand(session, "paceline to server" or "paceline to client", digest of Init and Accept)
 //
 // Thread rule: the endpoint's thread.
 #pragma once
@@ -27,7 +29,6 @@ class Identity {
  public:
   // `seed`: secret and random; all private keys of this endpoint follow from it, one after the other.
   Identity(const crypto::Secret& cluster_key, const crypto::Secret& seed);
-  ~Identity();
   Identity(const Identity&) = delete;
   Identity& operator=(const Identity&) = delete;
 
@@ -36,14 +37,14 @@ class Identity {
 
   // Tags over the signed bytes of a packet (wire::SignedBytes).
   wire::HandshakeTag TagInit(std::span<const uint8_t> packet) const;
-  wire::HandshakeTag TagRefuse(std::span<const uint8_t> packet) const;
+  // `init_digest`: of the request that is refused, which was made with our key.
+  wire::HandshakeTag TagRefuse(std::span<const uint8_t> packet, const crypto::Secret& init_digest) const;
 
   const crypto::Secret& root() const { return root_; }
 
  private:
   crypto::Secret root_;
   crypto::Secret init_key_;
-  crypto::Secret refuse_key_;
   crypto::Secret seed_;
 };
 

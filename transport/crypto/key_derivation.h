@@ -11,10 +11,13 @@
 
 namespace paceline::crypto {
 
-using Secret = std::array<uint8_t, 32>;
-
 // Overwrites the bytes in a way that the compiler may not leave out.
 void Erase(std::span<uint8_t> bytes);
+
+// Each copy is overwritten when it ends.
+struct Secret : std::array<uint8_t, 32> {
+  ~Secret() { Erase(*this); }
+};
 
 // RFC 5869 section 2.2.
 Secret HkdfExtract(std::span<const uint8_t> salt, std::span<const uint8_t> input);

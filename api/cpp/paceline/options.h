@@ -61,7 +61,7 @@ struct ContextOptions {
 
   bool payload_checksum = true;  // PACELINE_PAYLOAD_CHECKSUM: 1 or 0
   bool shared_counters = true;   // PACELINE_COUNTERS: 1 or 0; counters in shared memory, see paceline/counters.h
-  uint64_t seed = 0;             // PACELINE_SEED: of all randomness; 0: from the operating system
+  uint64_t seed = 0;  // PACELINE_SEED: of what need not be secret (routes, order); 0: from the operating system
 
   // `defaults` with what PACELINE_* says put over it. An error names the variable and its value. Context::Create does
   // not look at the environment by itself: programs that want it call this.

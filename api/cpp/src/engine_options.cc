@@ -35,8 +35,7 @@ Status SetKeys(const ContextOptions& options, EndpointOptions& endpoint) {
   endpoint.cluster_key = *key;
   crypto::Erase(*key);
   endpoint.encrypt = options.encrypt;
-  if (FillRandom(endpoint.key_seed.data(), endpoint.key_seed.size())) return Status();
-  return Status(StatusCode::kInternal, "getrandom gave no random bytes");
+  return Status();
 }
 
 template <typename Field, typename Value>
@@ -59,7 +58,8 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   EndpointOptions& endpoint = result.endpoint;
   endpoint.seed = options.seed;
   if ((options.seed == 0 && !FillRandom(&endpoint.seed, sizeof(endpoint.seed))) ||
-      !FillRandom(endpoint.cookie_secret.data(), endpoint.cookie_secret.size())) {
+      !FillRandom(endpoint.cookie_secret.data(), endpoint.cookie_secret.size()) ||
+      !FillRandom(endpoint.key_seed.data(), endpoint.key_seed.size())) {
     return Status(StatusCode::kInternal, "getrandom gave no random bytes");
   }
   if (Status status = SetKeys(options, endpoint); !status.ok()) return status;

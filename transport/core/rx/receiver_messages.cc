@@ -268,14 +268,6 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
     }
     return Taken::kNo;
   }
-  // The key may have been revoked since the first packet.
-  if (message->kind == MessageKind::kWrite || message->kind == MessageKind::kAnnounce) {
-    if (context_->memory.CheckRemote(message->remote_key, message->remote_offset, message->length, kRemoteWrite,
-                                     peer_->local_connection) == nullptr) {
-      RefuseWrite(message);
-      return Taken::kNo;
-    }
-  }
   // A peer that answers twice does not write into what the first answer gave back.
   if (message->kind == MessageKind::kReadResponse && FindRequest(message->request) == nullptr) {
     message->discard = true;

@@ -132,7 +132,7 @@ void Sender::Open(TxMessage* message) {
     announce_.PushBack(message);
     return;
   }
-  if (message->kind == wire::MessageKind::kWrite && message->placement != nullptr && placing) {
+  if (message->kind == wire::MessageKind::kWrite && message->placement != nullptr && placing && !peer_->encrypted) {
     message->counts_announcement = true;
     announce_.PushBack(message);
   }
@@ -187,7 +187,7 @@ PathPolicy& Sender::Paths(uint32_t local_port) {
 }
 
 bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
-  return message.placement != nullptr && message.payload_bytes > 0 &&
+  return message.placement != nullptr && message.payload_bytes > 0 && !peer_->encrypted &&
          context_->ports[local_port].capabilities.remote_placement &&
          message.placement->keys[peer_->remote_of[local_port]] != 0;
 }

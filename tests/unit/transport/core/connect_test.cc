@@ -8,6 +8,7 @@
 #include "tests/support/core_fixture.h"
 #include "transport/base/random.h"
 #include "transport/wire/checksum.h"
+#include "transport/wire/handshake.h"
 #include "transport/wire/packet.h"
 
 namespace paceline::support {
@@ -310,8 +311,8 @@ TEST_F(ConnectTest, ReplayedSetUpPacketsChangeNothing) {
 // A cookie is good for one address only.
 TEST_F(ConnectTest, ACookieIsBoundToItsAddress) {
   network().StartCapture();
-  std::tie(a_, b_) = world().Connect(0, 1);
-  ASSERT_NE(a_, kNoConnection);
+  a_ = ConnectTo(endpoint(1).listen_address(endpoint(1).Listen()));  // who stays open
+  ASSERT_TRUE(AwaitEstablished(0, a_));
   std::vector<NetworkPacket> inits;
   for (const NetworkPacket& packet : network().captured()) {
     if (TypeOf(packet) == wire::PacketType::kInit) inits.push_back(packet);
@@ -324,6 +325,69 @@ TEST_F(ConnectTest, ACookieIsBoundToItsAddress) {
   network().Inject(stolen);
   world().RunFor(Duration::Millis(10));
   EXPECT_EQ(endpoint(1).connections(), 0u);
+  // Nor is one that somebody made up.
+  NetworkPacket forged = inits.back();
+  forged.bytes[wire::kCommonBytes + wire::kInitCookieAt] ^= 1;
+  Sign(forged);
+  network().Inject(forged);
+  world().RunFor(Duration::Millis(10));
+  EXPECT_EQ(endpoint(1).connections(), 0u);
+  // Nor is the real one once more.
+  network().Inject(inits.back());
+  world().RunFor(Duration::Millis(10));
+  EXPECT_EQ(endpoint(1).connections(), 0u);
+}
+
+// The answer is lost and the server closes at once: the client does not end up with another connection.
+TEST_F(ConnectTest, ARequestMakesOneConnectionEvenIfItEndsAtOnce) {
+  bool closed = false;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (TypeOf(packet) != wire::PacketType::kAccept) return;
+    fate.drop = true;
+    closed = true;
+  });
+  ConnectTo(endpoint(1).listen_address(endpoint(1).Listen()));
+  ASSERT_TRUE(world().RunUntil([&] { return closed; }));
+  endpoint(1).Close(host(1).events.back().connection, now());
+  network().SetHook([](NetworkPacket& packet, Fate& fate) { fate.drop = TypeOf(packet) == wire::PacketType::kAccept; });
+  world().RunFor(Duration::Seconds(3));
+  network().SetHook(nullptr);
+  world().RunFor(Duration::Seconds(20));
+  EXPECT_EQ(Count(1, ConnectionEventKind::kRequest), 1u);
+  EXPECT_EQ(Count(0, ConnectionEventKind::kEstablished), 0u);
+  EXPECT_EQ(Count(0, ConnectionEventKind::kClosed), 1u);
+}
+
+// What was sent on a connection that is over is not taken for the next one's in its place.
+TEST_F(ConnectTest, PacketsOfAnEarlierConnectionDoNotReachTheNext) {
+  WorldOptions options;
+  options.endpoint.max_connections = 1;
+  Start(options, false);
+  const ListenAddress address = endpoint(1).listen_address(endpoint(1).Listen());
+  a_ = ConnectTo(address);
+  ASSERT_TRUE(AwaitEstablished(0, a_));
+  world().RunFor(Duration::Millis(1));
+  b_ = host(1).events.back().connection;
+  network().StartCapture();
+  Exchange(0, 10'000);
+  const std::vector<NetworkPacket> captured = network().captured();
+  endpoint(0).Abort(a_, now());
+  world().RunFor(Duration::Seconds(3));
+  ASSERT_EQ(endpoint(1).connections(), 0u);
+  const ConnectionId next = ConnectTo(address);
+  ASSERT_TRUE(AwaitEstablished(0, next));
+  world().RunFor(Duration::Millis(10));
+  const EndpointCounters before = endpoint(1).counters();
+  size_t old = 0;
+  for (const NetworkPacket& packet : captured) {
+    if (packet.to != 1) continue;
+    network().Inject(packet);
+    ++old;
+  }
+  world().RunFor(Duration::Millis(10));
+  EXPECT_GT(old, 0u);
+  EXPECT_EQ(endpoint(1).counters().rx_unknown_connection - before.rx_unknown_connection, old);
+  EXPECT_EQ(endpoint(1).counters().rx_data_packets, before.rx_data_packets);
 }
 
 TEST_F(ConnectTest, PacketsForNobodyAreCountedAndDropped) {

@@ -290,6 +290,36 @@ TEST_P(OneSidedTest, RevocationWorksAtOnce) {
   Exchange(0, 100'000);
 }
 
+// More of them than there are numbers for messages.
+TEST_P(OneSidedTest, ManyRefusalsLeaveRoomForWhatIsAllowed) {
+  GuardedBuffer& memory = NewBuffer(4096);
+  const RemoteMemory readable = Export(1, memory, kRemoteRead);
+  const RemoteMemory writable = Export(1, memory, kRemoteWrite);
+  GuardedBuffer& from = NewFilled(64, 3);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint64_t> writes;
+    for (int i = 0; i < 64; ++i) writes.push_back(Write(0, from, readable));
+    for (const uint64_t write : writes) ASSERT_EQ(Await(0, write).status, OperationStatus::kRemoteAccess);
+  }
+  EXPECT_EQ(Await(0, Write(0, from, writable)).status, OperationStatus::kOk);
+  Exchange(0, 10'000);
+}
+
+// A number that was handed back does not name what is registered next.
+TEST_P(OneSidedTest, NumbersOfRegionsAreNotUsedAgainSoon) {
+  GuardedBuffer& one = NewBuffer(1000);
+  GuardedBuffer& other = NewBuffer(1000);
+  const RegionId first = endpoint(0).RegisterMemory(one.data(), 1000, kLocalOnly);
+  endpoint(0).DeregisterMemory(first, now());
+  const RegionId second = endpoint(0).RegisterMemory(other.data(), 1000, kLocalOnly);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(endpoint(0).ExportMemory(first).key, 0u);
+  EXPECT_EQ(endpoint(0).PostSend(connection(0), {.buffer = {other.data(), 10, first}, .tag = 99}, now()),
+            PostResult::kInvalidMemory);
+  endpoint(0).DeregisterMemory(first, now());  // and giving it back again takes nothing away
+  EXPECT_NE(endpoint(0).ExportMemory(second).key, 0u);
+}
+
 TEST_P(OneSidedTest, LocalRegionsAreChecked) {
   GuardedBuffer& mine = NewBuffer(1000);
   const RegionId region = endpoint(0).RegisterMemory(mine.data(), 1000, kLocalOnly);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -167,6 +169,89 @@ TEST_P(ProtectionTest, AForgedRefusalStopsNothing) {
   EXPECT_GT(endpoint(0).counters().rx_forged, 0u);
 }
 
+// The server itself is made to refuse something that looks like the request: another version, a tag that is not right.
+TEST_P(ProtectionTest, TheServersOwnRefusalsOfForgedRequestsStopNothing) {
+  Start(Keyed(1, 1, GetParam()), false);
+  size_t longest = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (TypeOf(packet) == wire::PacketType::kRefuse) longest = std::max(longest, packet.bytes.size());
+    if (TypeOf(packet) != wire::PacketType::kInit) return;
+    fate.extra_delay = Duration::Micros(100);  // the forged ones are answered first
+    NetworkPacket other_version = packet;
+    other_version.bytes.resize(wire::kCommonBytes + 16);
+    other_version.header_bytes = wire::kCommonBytes + 16;
+    wire::FinishPacket(other_version.bytes, wire::PacketType::kInit, 0, 0);
+    other_version.bytes[0] = static_cast<uint8_t>((wire::kVersion + 1) << 4 | 1);
+    RefreshChecksum(other_version);
+    network().Inject(other_version);
+    NetworkPacket bad_tag = packet;  // with the cookie, when the packet has one
+    bad_tag.bytes.back() ^= 1;
+    RefreshChecksum(bad_tag);
+    network().Inject(bad_tag);
+  });
+  const ConnectionId connection = endpoint(0).Connect(endpoint(1).listen_address(endpoint(1).Listen()), now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, connection) != nullptr; }));
+  EXPECT_GT(endpoint(0).counters().rx_forged, 0u);
+  EXPECT_GT(longest, 0u);
+  EXPECT_LE(longest, wire::kCommonBytes + 16) << "an answer longer than the question amplifies";
+}
+
+// What made one connection makes no other one when that is over.
+TEST_P(ProtectionTest, ARecordedHandshakeMakesNoConnection) {
+  Start(Keyed(1, 1, GetParam()), false);
+  const ListenAddress address = endpoint(1).listen_address(endpoint(1).Listen());
+  network().StartCapture();
+  const ConnectionId connection = endpoint(0).Connect(address, now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, connection) != nullptr; }));
+  endpoint(0).Close(connection, now());
+  world().RunFor(Duration::Seconds(3));
+  ASSERT_EQ(endpoint(1).connections(), 0u);
+  const std::vector<NetworkPacket> packets = network().captured();
+  const size_t events = host(1).events.size();
+  for (int seconds = 0; seconds < 90; seconds += 5) {
+    for (const NetworkPacket& packet : packets) network().Inject(packet);
+    world().RunFor(Duration::Seconds(5));
+    EXPECT_EQ(endpoint(1).connections(), 0u);
+  }
+  EXPECT_EQ(host(1).events.size(), events);
+}
+
+// Packets that are not the peer's leave nothing behind at an idle connection.
+TEST_P(ProtectionTest, ForgedPacketsCostNoMemory) {
+  Start(Keyed(1, 1, GetParam()));
+  network().StartCapture();
+  Exchange(0, 10'000);
+  world().RunFor(Duration::Seconds(1));
+  const size_t idle = endpoint(1).MemoryOf(connection(1));
+  NetworkPacket forged = network().captured().front();
+  ASSERT_EQ(forged.to, 1u);
+  for (const uint64_t counter : {uint64_t{1000}, SecureChannel::kPacketsPerEpoch, ~uint64_t{0}}) {
+    std::memcpy(forged.bytes.data() + forged.header_bytes - SecureChannel::kTrailerBytes, &counter, sizeof(counter));
+    RefreshChecksum(forged);
+    network().Inject(forged);
+    world().RunFor(Duration::Micros(100));
+    EXPECT_EQ(endpoint(1).MemoryOf(connection(1)), idle) << counter;
+  }
+  EXPECT_EQ(endpoint(1).counters().rx_forged, 3u);
+  Exchange(0, 10'000);
+}
+
+// A card that places data by itself would place it in clear: what is encrypted goes as packets.
+TEST_P(ProtectionTest, CardsPlaceNothingOfAnEncryptedConnection) {
+  WorldOptions options = Keyed(1, 1, GetParam());
+  options.lanes = LaneKind::kHca;
+  Start(options);
+  network().StartCapture();
+  GuardedBuffer& memory = NewBuffer(100'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  AwaitOk(0, Write(0, NewFilled(100'000, 5), remote));
+  EXPECT_TRUE(memory.Holds(5));
+  Exchange(0, 200'000);
+  size_t placed = 0;
+  for (const NetworkPacket& packet : network().captured()) placed += packet.kind == SegmentKind::kWrite;
+  EXPECT_EQ(placed == 0, GetParam());
+}
+
 // Nothing of the handshake can be changed under way: not the addresses, not the keys, not what was agreed.
 TEST_P(ProtectionTest, AChangedHandshakeMakesNoConnection) {
   for (const wire::PacketType type : {wire::PacketType::kInit, wire::PacketType::kAccept}) {
@@ -272,6 +357,51 @@ TEST_P(ProtectionTest, TrimmedPacketsAreLostPackets) {
   EXPECT_EQ(endpoint(1).counters().rx_forged, 0u);
   EXPECT_GT(endpoint(1).counters().rx_trimmed, 0u);
   EXPECT_EQ(endpoint(0).counters().lost_trimmed, 0u);
+}
+
+// Each connection has keys of its own: what opens one opens no other.
+TEST_P(ProtectionTest, NoPublicKeyIsUsedTwice) {
+  Start(Keyed(1, 1, GetParam()), false);
+  network().StartCapture();
+  for (int i = 0; i < 20; ++i) ASSERT_NE(world().Connect(i % 2, 1 - i % 2).first, kNoConnection);
+  std::set<std::array<uint8_t, 32>> clients, servers;
+  for (const NetworkPacket& packet : network().captured()) {
+    const auto body = std::span(packet.bytes).subspan(wire::kCommonBytes);
+    if (TypeOf(packet) == wire::PacketType::kInit) clients.insert(wire::ParseInit(body)->credentials.public_key);
+    if (TypeOf(packet) == wire::PacketType::kAccept) servers.insert(wire::ParseAccept(body)->credentials.public_key);
+  }
+  EXPECT_EQ(clients.size(), 20u);
+  EXPECT_EQ(servers.size(), 20u);
+  for (const auto& key : clients) EXPECT_EQ(servers.count(key), 0u);
+}
+
+// Who knows the seed of everything else, or has seen many keys, knows no other one.
+TEST_P(ProtectionTest, MemoryKeysAndNoncesFollowFromTheSecret) {
+  const auto numbers = [](uint8_t secret) {
+    WorldOptions options;
+    options.customize = [secret](uint32_t, EndpointOptions& endpoint) {
+      endpoint.seed = 5;
+      endpoint.key_seed = Key(secret);
+    };
+    ScriptedWorld world(options);
+    Endpoint& endpoint = world.endpoint(0);
+    std::vector<uint64_t> drawn;
+    std::array<uint8_t, 64> memory{};
+    for (int i = 0; i < 100; ++i) {
+      drawn.push_back(endpoint.ExportMemory(endpoint.RegisterMemory(memory.data(), 64, kRemoteRead)).key);
+      drawn.push_back(endpoint.listen_address(endpoint.Listen()).nonce);
+    }
+    return drawn;
+  };
+  const std::vector<uint64_t> one = numbers(1), other = numbers(2);
+  EXPECT_EQ(one, numbers(1));
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_NE(one[i], other[i]);
+    // Nor is the secret part the same each time.
+    if (i > 0) {
+      EXPECT_NE(one[i] ^ other[i], one[i - 1] ^ other[i - 1]);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ProtectionTest, testing::Bool(),

@@ -9,6 +9,7 @@
 
 #include "tests/support/core_fixture.h"
 #include "transport/base/random.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -224,6 +225,75 @@ TEST_P(RecoveryTest, ASilentNetworkForAWhile) {
   Await(0, send, Duration::Seconds(5));
   Await(1, receive, Duration::Seconds(5));
   EXPECT_EQ(Done(0, send)->status, OperationStatus::kOk);
+  // 20 ms and twice as long each time: what nobody answers is asked ever more seldom.
+  EXPECT_LT(endpoint(0).counters().timeouts, 12u);
+}
+
+// Somebody cuts a payload, or makes it longer, and says that there is no checksum: it is not the segment.
+TEST_P(RecoveryTest, SegmentsOfAnotherLengthAreNotTaken) {
+  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a card's own checksum drops what is corrupted";
+  if (GetParam().encrypted) GTEST_SKIP() << "headers are changed here";
+  uint64_t changed = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate&) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value() || common->type != wire::PacketType::kData || packet.payload_bytes < 2) return;
+    if (packet.index % 5 != 0) return;
+    packet.bytes[1] |= wire::kNoPayloadCrc;
+    if (packet.index % 10 == 0) {
+      packet.bytes.resize(packet.bytes.size() - 1);
+    } else {
+      packet.bytes.push_back(0x5a);
+    }
+    wire::RefreshChecksum(std::span(packet.bytes).first(packet.header_bytes));
+    ++changed;
+  });
+  Exchange(0, 500'000);
+  Exchange(1, 3000);
+  EXPECT_GT(changed, 10u);
+  EXPECT_EQ(endpoint(0).counters().rx_malformed + endpoint(1).counters().rx_malformed, changed);
+}
+
+// What was found lost too early and has arrived after all is no loss, and the receiver is told so: it would otherwise
+// hold back what it takes for gone.
+TEST_P(RecoveryTest, AWrongVerdictIsTakenBack) {
+  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a queue pair keeps its order";
+  if (GetParam().encrypted) GTEST_SKIP() << "headers are read here";
+  uint32_t held = 0;
+  uint32_t lost_total = 0, most_lost = 0, segment = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value() || common->type != wire::PacketType::kData || packet.payload_bytes == 0) return;
+    const auto header = wire::ParseData(*common, packet.bytes);
+    ASSERT_TRUE(header.has_value());
+    lost_total = header->lost_total;
+    most_lost = std::max(most_lost, lost_total);
+    segment = std::max(segment, packet.payload_bytes);
+    if ((header->flags & wire::kRetransmission) == 0 && ++held % 50 == 0) {
+      fate.extra_delay = Duration::Micros(16);  // beyond the reordering window, and not yet forgotten
+      fate.overtake = true;
+    }
+  });
+  Exchange(0, 1'000'000);
+  world().RunFor(Duration::Millis(5));
+  Exchange(0, 1'000'000);
+  EXPECT_GT(endpoint(0).counters().spurious_retransmits, 0u);
+  EXPECT_GT(most_lost, 0u);
+  held = 1;  // nothing more is held up
+  world().RunFor(Duration::Millis(5));
+  network().SetHook(nullptr);
+  Exchange(0, 1000);
+  network().SetHook([&](NetworkPacket& packet, Fate&) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value() || common->type != wire::PacketType::kData || packet.payload_bytes == 0) return;
+    lost_total = wire::ParseData(*common, packet.bytes)->lost_total;
+  });
+  Exchange(0, 1000);
+  const EndpointCounters& counters = endpoint(0).counters();
+  const uint64_t verdicts = counters.lost_path_gap + counters.lost_reorder + counters.lost_timeout;
+  EXPECT_EQ(lost_total, (verdicts - counters.spurious_retransmits) * segment);
 }
 
 // A process that pauses answers late: after the first times that is no reason to probe. A loss is found all the same.

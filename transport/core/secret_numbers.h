@@ -1,0 +1,35 @@
+// Numbers that nobody can compute who does not know the seed, however many of them he has seen: keys of memory, nonces.
+// HMAC-SHA-256 of a counter.
+//
+// Thread rule: one owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "transport/crypto/key_derivation.h"
+
+namespace paceline {
+
+class SecretNumbers {
+ public:
+  explicit SecretNumbers(const crypto::Secret& seed) : key_(crypto::HkdfExpand(seed, "paceline numbers")) {}
+
+  uint64_t Next() {
+    std::array<uint8_t, sizeof(counter_)> input;
+    std::memcpy(input.data(), &counter_, sizeof(counter_));
+    ++counter_;
+    const crypto::Secret digest = crypto::HmacSha256(key_, input);
+    uint64_t number = 0;
+    std::memcpy(&number, digest.data(), sizeof(number));
+    return number;
+  }
+
+ private:
+  crypto::Secret key_;
+  uint64_t counter_ = 0;
+};
+
+}  // namespace paceline
