@@ -268,6 +268,10 @@ class Run {
       findings_.Note(name + "operations posted and completed do not add up");
     }
     const bool clean = scenario_.corrupt == 0;
+    if (clean && counters.rx_forged > 0) {
+      findings_.Note(name + "took " + std::to_string(counters.rx_forged) +
+                     " packets for forged in a network that changes none");
+    }
     if (clean && counters.rx_bad_checksum + counters.rx_malformed > 0) {
       findings_.Note(name + "found " + std::to_string(counters.rx_bad_checksum) + " bad checksums and " +
                      std::to_string(counters.rx_malformed) + " malformed packets in a network that breaks none");

@@ -15,6 +15,7 @@ namespace paceline::simulation {
 namespace {
 
 constexpr std::array<const char*, 3> kCarriers = {"packets", "hca", "fabric"};
+constexpr std::array<const char*, 3> kProtections = {"none", "authenticated", "encrypted"};
 constexpr std::array<const char*, 5> kEndings = {"quiet", "close", "abort", "crash", "pause"};
 
 template <typename Enum, size_t N>
@@ -32,6 +33,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   const auto number = [&](uint32_t* field) { return absl::SimpleAtoi(text, field); };
   const auto real = [&](double* field) { return absl::SimpleAtod(text, field); };
   if (key == "carrier") return ParseName(kCarriers, text, &s.carrier);
+  if (key == "protection") return ParseName(kProtections, text, &s.protection);
   if (key == "ending") return ParseName(kEndings, text, &s.ending);
   if (key == "controller") return s.controller = text, !text.empty();
   if (key == "path_policy") return s.path_policy = text, !text.empty();
@@ -106,6 +108,8 @@ Scenario ScenarioOf(uint64_t seed) {
   s.fault_ms = pick(1u, 10u, 60u);
   s.topology = static_cast<uint32_t>(random.Below(4));
   s.queue_kb = pick(20u, 60u, 175u);
+  const bool can_protect = s.handshake && s.carrier != Carrier::kFabric;
+  if (can_protect && random.Chance(0.6)) s.protection = pick(Protection::kAuthenticated, Protection::kEncrypted);
   return s;
 }
 
@@ -128,6 +132,9 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
     }
   }
   if (first) return absl::InvalidArgumentError("an empty scenario");
+  if (scenario.protection != Protection::kNone && (!scenario.handshake || scenario.carrier == Carrier::kFabric)) {
+    return absl::InvalidArgumentError("protection needs handshake=1 and another carrier than the fabric");
+  }
   if (scenario.hosts < 2 || scenario.ports < 1 || scenario.ports > 8 || scenario.lane_room < 1) {
     return absl::InvalidArgumentError("a scenario needs 2 hosts, 1 to 8 ports and room in its lanes");
   }
@@ -139,7 +146,8 @@ std::string Describe(const Scenario& s) {
       absl::StrCat("seed=", s.seed, " carrier=", kCarriers[static_cast<size_t>(s.carrier)],
                    " ending=", kEndings[static_cast<size_t>(s.ending)], " controller=", s.controller,
                    " path_policy=", s.path_policy, " hosts=", s.hosts, " ports=", s.ports),
-      absl::StrCat(" connections=", s.connections, " handshake=", s.handshake ? 1 : 0, " operations=", s.operations,
+      absl::StrCat(" connections=", s.connections, " handshake=", s.handshake ? 1 : 0,
+                   " protection=", kProtections[static_cast<size_t>(s.protection)], " operations=", s.operations,
                    " max_bytes=", s.max_bytes, " eager_bytes=", s.eager_bytes, " unexpected_bytes=", s.unexpected_bytes,
                    " entropies=", s.entropies, " lane_room=", s.lane_room, " cancel=", s.cancel),
       absl::StrCat(" loss=", s.loss, " duplicate=", s.duplicate, " reorder=", s.reorder, " corrupt=", s.corrupt,

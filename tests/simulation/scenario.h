@@ -13,6 +13,7 @@
 namespace paceline::simulation {
 
 enum class Carrier : uint8_t { kPackets, kHca, kFabric };  // scripted packets, scripted placing card, simulated fabric
+enum class Protection : uint8_t { kNone, kAuthenticated, kEncrypted };
 enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause };
 
 struct Scenario {
@@ -25,7 +26,8 @@ struct Scenario {
   uint32_t ports = 1;  // per host
   uint32_t connections = 1;
   bool handshake = false;
-  uint32_t operations = 50;  // per connection and direction
+  Protection protection = Protection::kNone;  // with a handshake only, and not on the fabric
+  uint32_t operations = 50;                   // per connection and direction
   uint32_t max_bytes = 100'000;
   uint32_t eager_bytes = 16'384;
   uint32_t unexpected_bytes = 1 << 20;

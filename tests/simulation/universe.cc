@@ -144,6 +144,12 @@ absl::Status Universe::BuildHosts(const Scenario& scenario) {
     EndpointOptions options;
     options.seed = scenario.seed * 100 + i;
     options.cookie_secret.fill(static_cast<uint8_t>(i + 1));
+    if (scenario.protection != Protection::kNone) {
+      options.cluster_key.emplace().fill(9);
+      options.encrypt = scenario.protection == Protection::kEncrypted;
+      options.packets_per_key = 5000;
+    }
+    options.key_seed.fill(static_cast<uint8_t>(scenario.seed + i));
     options.congestion_control = scenario.controller;
     options.path_policy = scenario.path_policy;
     options.entropies = scenario.entropies;
