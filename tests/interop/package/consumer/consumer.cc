@@ -41,11 +41,14 @@ int main() {
   char got[sizeof(text)] = {};
   if (incoming->Receive({got, sizeof(got)}, 7, 0, 1) != PostResult::kOk) return Fail("receive was not taken");
   if (outgoing->Send({text, sizeof(text)}, 7, 2) != PostResult::kOk) return Fail("send was not taken");
-  Completion done;
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
-  while (receiver->completions().Poll(&done, 1) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) return Fail("no completion");
-    receiver->Wait(100ms);
+  // Both: until its completion was polled, an operation may still read or write its buffer.
+  for (Context* context : {&*receiver, &*sender}) {
+    Completion done;
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (context->completions().Poll(&done, 1) == 0) {
+      if (std::chrono::steady_clock::now() > deadline) return Fail("no completion");
+      context->Wait(100ms);
+    }
   }
   if (std::strcmp(text, got) != 0) return Fail("wrong bytes");
   std::printf("Paceline %s: %s\n", paceline::api::Version(), got);
