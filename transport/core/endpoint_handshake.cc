@@ -5,8 +5,8 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxSpentRequests = 16384;
-constexpr size_t kMaxReplies = 256;  // answers to strangers that wait to be sent
+constexpr size_t kMaxSpentRequests = 16384;  // remembered after their connection
+constexpr size_t kMaxReplies = 256;          // answers to strangers that wait to be sent
 
 }  // namespace
 

@@ -11,7 +11,8 @@
 // packet's epoch is its counter divided by kPacketsPerEpoch, and each epoch's secret follows from the one before, which
 // is forgotten. Who misses the whole of an epoch can follow no more. docs/security.md says what this defends against.
 //
-// Thread rule: the endpoint's thread. Sealing and opening do not allocate, but for the first packet of an epoch.
+// Thread rule: the endpoint's thread. Sealing and opening do not allocate, but for the first packet of an epoch and the
+// first after Release.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,6 @@ Result<crypto::Secret> Decode(std::span<const uint8_t> text) {
     key[i] = static_cast<uint8_t>(high << 4 | low);
   }
   if (good) return key;
-  crypto::Erase(key);
   return Status(StatusCode::kInvalidArgument, "must hold 64 hexadecimal digits (make one: openssl rand -hex 32)");
 }
 

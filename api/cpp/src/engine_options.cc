@@ -25,15 +25,14 @@ constexpr std::string_view kNoKey = "none";  // as a key file: no key is wanted
 bool FillRandom(void* bytes, size_t size) { return getrandom(bytes, size, 0) == static_cast<ssize_t>(size); }
 
 Status SetKeys(const ContextOptions& options, EndpointOptions& endpoint) {
-  if (!HasClusterKey(options)) {
+  if (options.key_file.empty() || options.key_file == kNoKey) {
     if (!options.encrypt) return Status();
     return Status(StatusCode::kInvalidArgument,
                   "encryption (PACELINE_ENCRYPT) needs a cluster key (PACELINE_KEY_FILE)");
   }
-  Result<crypto::Secret> key = ReadClusterKey(options.key_file);
+  const Result<crypto::Secret> key = ReadClusterKey(options.key_file);
   if (!key.ok()) return key.status();
   endpoint.cluster_key = *key;
-  crypto::Erase(*key);
   endpoint.encrypt = options.encrypt;
   return Status();
 }
@@ -44,8 +43,6 @@ void SetIfGiven(Field& field, Value value) {
 }
 
 }  // namespace
-
-bool HasClusterKey(const ContextOptions& options) { return !options.key_file.empty() && options.key_file != kNoKey; }
 
 Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   for (const Status& status : {CheckRange("entropies", options.entropies, limits::kMaxEntropies),

@@ -11,8 +11,6 @@
 
 namespace paceline::api {
 
-// A key file is named, and not to say that none is wanted.
-bool HasClusterKey(const ContextOptions& options);
 Result<EngineOptions> ToEngineOptions(const ContextOptions& options);
 Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options);
 WaitPolicyOptions ToWaitOptions(const ContextOptions& options);
