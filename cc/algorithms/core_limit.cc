@@ -12,6 +12,7 @@ constexpr double kInUse = 0.8;         // a limit is raised only while this much
 constexpr double kQueued = 0.25;       // and, if it was stated, while fewer of the packets than this have waited
 constexpr double kTarget = 0.2;        // share of marks that is aimed at
 constexpr double kCalmGain = 0.1;      // a stated limit comes down to what is delivered even under few marks
+constexpr double kEqualise = 0.2;      // of the way to what is expected, per window
 constexpr double kDecrease = 0.05;     // of the capacity, times the marks beyond that
 constexpr uint32_t kMostDoublings = 3;
 constexpr double kSearchWindows = 5;   // windows in which a search multiplies the limit by e
@@ -51,8 +52,9 @@ void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint6
 }
 
 void CoreLimit::Expect(double rate) {
-  if (!stated() || measured_) return;
-  limit_ = capacity_ = std::max(rate, stated_);
+  if (!stated()) return;
+  expected_ = std::max(rate, stated_);
+  if (!measured_) limit_ = capacity_ = expected_;
 }
 
 void CoreLimit::Search(const CoreLimitParameters& parameters, Time now, double waited) {
@@ -96,6 +98,9 @@ void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds)
     capacity_ += parameters.step * parameters.line_rate * (1 - marked / kTarget) *
                  static_cast<double>(1u << std::min(clean_windows_, kMostDoublings));
     ++clean_windows_;
+  }
+  if (expected_ > 0 && marked < parameters.heavy && (marked_packets_ > 0 || capacity_ < expected_)) {
+    capacity_ += kEqualise * (expected_ - capacity_);
   }
   if (marked_packets_ > 0) {
     clean_windows_ = 0;

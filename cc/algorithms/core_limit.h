@@ -24,6 +24,9 @@
 // packets too many waited or were marked; then it goes back by what it grew while the news was on its way. Ports that
 // began together see the same queue and so end together, with equal shares.
 //
+// What this port can expect where not all take theirs (`Expect`) keeps shares equal: under some marks, and from below
+// also without, capacity moves 0.2 of the way there per window. Heavy marks say that more take than was expected.
+//
 // So the queue is drained in proportion to the marks, and the rate returns to what was measured as soon as they cease.
 //
 // Grants to the group are spaced: each takes a slot of its size at the limit.
@@ -60,7 +63,8 @@ class CoreLimit {
         capacity_(limit_),
         searching_(stated > 0) {}
 
-  // Until something is measured: what this port can have when not all take theirs; not below what is stated.
+  // What this port can have when not all take theirs, for a limit that is stated, and not below that. Until something is
+  // measured the limit is that; afterwards it is drawn there.
   void Expect(double rate);
 
   // `queued_packets`: those that waited noticeably on their way.
@@ -82,6 +86,7 @@ class CoreLimit {
   void EndWindow(const CoreLimitParameters& parameters, double seconds);
 
   double stated_, limit_;
+  double expected_ = 0;  // 0: nothing
   double capacity_ = 0;  // as measured, while limited
   uint32_t clean_windows_ = 0;
   bool searching_;

@@ -7,10 +7,10 @@
 namespace paceline {
 namespace {
 
-constexpr double kFastPort = 390e9 / 8;  // from here on a grain is four segments (UEC: 4 MTU a pull at 400 Gb/s)
+constexpr double kFastPort = 390e9 / 8;  // from here on a grain is two segments (UEC: 4 MTU a pull at 400 Gb/s)
 
 uint64_t GrainSegments(const TitaParameters& parameters, const PortInfo& port) {
-  const uint64_t by_rate = LinkRate(port).bytes_per_second() >= kFastPort ? 4 : 1;
+  const uint64_t by_rate = LinkRate(port).bytes_per_second() >= kFastPort ? 2 : 1;
   const uint64_t wanted = parameters.grain_segments > 0 ? static_cast<uint64_t>(parameters.grain_segments) : by_rate;
   return std::max<uint64_t>(wanted, std::min<uint32_t>(port.burst_segments, 1024));
 }

@@ -44,7 +44,7 @@ std::vector<ParameterSpec> TitaParameterSpecs() {
                  "Credit in flight per sender at most (SIRD has 1; 1.5 keeps a sprayed flow from starving, own model)"),
       NumberSpec(
           "grain_segments", d.grain_segments, 0, 256, "segments",
-          "Least size of a grant; 0: one below 400 Gb/s, four from there, or the lane's burst (UEC: 4 MTU a pull)"),
+          "Least size of a grant; 0: one below 400 Gb/s, two from there, or the lane's burst (UEC: 4 MTU a pull)"),
       NumberSpec("park_rtts", d.park_rtts, 2, 1000, "base RTT",
                  "Silence after which a sender's unused credit no longer counts against the budget (ours)"),
       NumberSpec("cap_slack", d.cap_slack, 1, 8, "",

@@ -87,6 +87,26 @@ TEST_F(CoreLimitTest, WhatIsExpectedHoldsUntilSomethingIsMeasured) {
   EXPECT_FALSE(unknown.limited());
 }
 
+// Two ports of which one has measured more than the other end with the same, unless there is less than was thought.
+TEST_F(CoreLimitTest, WhatIsExpectedDrawsTheLimitToEqualShares) {
+  const double stated = 0.25 * parameters_.line_rate, expected = 2 * stated;
+  limit_ = CoreLimit(stated);
+  limit_.Expect(expected);
+  Deliver(0.3, 20, 1.0);
+  ASSERT_LT(limit_.limit(), 0.7 * expected);
+  Deliver(0.35, 20, 0.05, false, true);
+  const double from_below = limit_.limit();
+  Deliver(0.7, 20, 0, false, true);
+  EXPECT_NEAR(limit_.limit(), expected, 0.01 * expected);  // of what is not in use it takes no more
+  limit_ = CoreLimit(stated);
+  limit_.Expect(expected);
+  Deliver(0.5, 4, 0);  // nobody else is there
+  ASSERT_TRUE(limit_.limited());
+  ASSERT_GT(limit_.limit(), 1.1 * expected);
+  Deliver(0.5, 20, 0.05, false, true);
+  EXPECT_NEAR(from_below / limit_.limit(), 1, 0.1);
+}
+
 TEST_F(CoreLimitTest, AStatedRateIsWhereItStartsAndWhatItReturnsTo) {
   const double stated = 0.25 * parameters_.line_rate;
   limit_ = CoreLimit(stated);

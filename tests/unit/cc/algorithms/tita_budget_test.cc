@@ -19,10 +19,10 @@ TEST(TitaSizes, At100Gbps) {
 TEST(TitaSizes, TheGrainFollowsRateAndLane) {
   PortInfo port = TestPort();
   port.link_rate = Rate::Gbps(400);
-  EXPECT_EQ(TitaSizesFor({}, port).grain, 4 * 4096u);
+  EXPECT_EQ(TitaSizesFor({}, port).grain, 2 * 4096u);
   port.burst_segments = 16;
   EXPECT_EQ(TitaSizesFor({}, port).grain, 16 * 4096u);
-  EXPECT_EQ(TitaSizesFor({.grain_segments = 2}, TestPort()).grain, 2 * 4096u);
+  EXPECT_EQ(TitaSizesFor({.grain_segments = 3}, TestPort()).grain, 3 * 4096u);
 }
 
 TEST(TitaSizes, TheLaneBoundsTheBudget) {
