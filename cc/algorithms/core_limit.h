@@ -63,8 +63,8 @@ class CoreLimit {
         capacity_(limit_),
         searching_(stated > 0) {}
 
-  // What this port can have when not all take theirs, for a limit that is stated, and not below that. Until something is
-  // measured the limit is that; afterwards it is drawn there.
+  // What this port can have when not all take theirs, for a limit that is stated, and not below that. Until something
+  // is measured the limit is that; afterwards it is drawn there.
   void Expect(double rate);
 
   // `queued_packets`: those that waited noticeably on their way.
