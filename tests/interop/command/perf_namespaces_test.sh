@@ -3,26 +3,7 @@
 # Status 77: not possible here (needs the right to make network namespaces).
 set -u
 . "$(dirname "$0")/common.sh"
-
-a=pcl$$a b=pcl$$b
-if ! ip netns add $a 2>/dev/null; then
-  echo "skipped: no right to make network namespaces"
-  exit 77
-fi
-trap 'ip netns del $a; ip netns del $b; rm -rf "$work"' EXIT
-ip netns add $b
-ip link add v0 netns $a type veth peer name v0 netns $b || { echo "skipped: no veth"; exit 77; }
-# As `ip netns exec` and `ip -n`, which fail where / is not a mount of its own (chroot).
-inside() {
-  local space=$1
-  shift
-  timeout 60 nsenter --net=/run/netns/$space "$@"
-}
-
-inside $a ip addr add 198.51.100.1/24 dev v0
-inside $b ip addr add 198.51.100.2/24 dev v0
-for space in $a $b; do inside $space ip link set v0 up; done
-sleep 0.2
+. "$(dirname "$0")/namespaces.sh"
 
 between() {
   inside $a "$paceline" perf server --device v0 >"$work/server" 2>&1 &
