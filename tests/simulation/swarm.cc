@@ -1,5 +1,6 @@
 // The simulation swarm: many scenarios, each from a seed, each checked against the oracle. A failure prints the seed
-// and the command that replays it. Scenarios that once failed stand in regressions/*.txt and run first.
+// and the command that replays it, the first one also the smallest scenario that still fails. Scenarios that once
+// failed stand in regressions/*.txt and run first.
 //
 //   swarm                        regressions, then the default set of seeds
 //   swarm --seed 17 --verbose    one scenario, with what happens and all counters
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "tests/simulation/run_scenario.h"
+#include "tests/simulation/shrink.h"
 
 namespace paceline::simulation {
 namespace {
@@ -42,6 +44,11 @@ bool RunOne(const Scenario& scenario, bool verbose, const std::string& program, 
     std::printf("  %s\n", result.findings[i].c_str());
   }
   std::printf("  replay: %s %s --verbose\n", program.c_str(), replay.c_str());
+  if (totals->failed == 1) {
+    std::fflush(stdout);
+    const Scenario small = Shrink(scenario, [](const Scenario& s) { return !RunScenario(s, false).findings.empty(); });
+    std::printf("  smallest, for tests/simulation/regressions:\n  %s\n", Describe(small).c_str());
+  }
   std::fflush(stdout);
   return false;
 }
