@@ -27,13 +27,15 @@ set(PACELINE_TEST_FOLDERS "" CACHE STRING "Regular expression: build only the te
 
 # Release: optimised, with function names and line numbers for backtraces and profiles, and no instruction that some
 # x86-64 or arm64 machine lacks. Sanitize: fast enough to run every test, with readable traces; assertions stay on.
+# Coverage: the same, and each process adds to the counts of the lines that it ran.
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or Sanitize" FORCE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, Sanitize or Coverage" FORCE)
 endif()
 foreach(language C CXX)
   set(CMAKE_${language}_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
   set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g")
   set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1")
+  set(CMAKE_${language}_FLAGS_COVERAGE "-O1 -g1 --coverage -fprofile-update=atomic")
 endforeach()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)

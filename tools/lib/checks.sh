@@ -95,6 +95,24 @@ check_tidy() {
     quietly $build/tidy.log xargs -P "$(nproc)" -n 4 clang-tidy -p $build --quiet --warnings-as-errors='*'
 }
 
+check_cppcheck() {
+  cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c++20 --std=c11 \
+    -I . -I api/cpp -I api/c transport cc gpudirect api tools
+}
+
+# What only runs on hardware that test machines lack, by name: left out of the coverage, and listed below its table.
+needs_hardware=()
+
+# check_coverage: the table of what the processes of build/coverage ran; fails below 90 % of transport/ and cc/.
+check_coverage() {
+  local build=build/coverage file left_out=()
+  for file in "${needs_hardware[@]}"; do left_out+=(--exclude "$file"); done
+  rm -rf $build/report && mkdir -p $build/report &&
+    quietly $build/gcovr.log gcovr --filter '(transport|cc|gpudirect|api|tools)/' "${left_out[@]}" \
+      --object-directory $build --csv $build/coverage.csv --html-details $build/report/index.html $build &&
+    awk -v least=90 -v left_out="${needs_hardware[*]}" -f tools/lib/coverage.awk $build/coverage.csv
+}
+
 # finish: what failed, the closing line, and the exit status.
 finish() {
   if ((failed > 0)); then

@@ -7,7 +7,8 @@ packages_build=(
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev python3)
 packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests skip without them
 packages_mpi=(libopenmpi-dev openmpi-bin)  # studies under mpirun; their test skips without them
-packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy)
+packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck)
+packages_coverage=(gcovr)
 
 # install_missing PACKAGE ...: installs those that are missing, as root or with sudo where that asks nothing. Ends the
 # script with the command to run by hand when it cannot.

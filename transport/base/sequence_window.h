@@ -30,12 +30,12 @@ class SequenceWindow {
   T& operator[](uint64_t n) { return slots_[n & mask_]; }
   const T& operator[](uint64_t n) const { return slots_[n & mask_]; }
 
-  // Makes end() at least n + 1; new slots hold T(). `n` must be within reach.
+  // Makes end() at least n + 1; new slots hold T{}. `n` must be within reach.
   void Extend(uint64_t n) {
     if (n < end_) return;
     const uint64_t wanted = n - begin_ + 1;
     if (wanted > capacity()) Grow(wanted);
-    while (end_ <= n) slots_[end_++ & mask_] = T();
+    while (end_ <= n) slots_[end_++ & mask_] = T{};
   }
   T& PushBack() {
     Extend(end_);

@@ -97,6 +97,7 @@ class PacketPool {
   using Chunks = std::vector<std::unique_ptr<uint8_t[]>>;
 
   static uint8_t* Chunk(const Chunks& chunks, uint32_t index, uint32_t size) {
+    // cppcheck-suppress CastIntegerToAddressAtReturn ; it loses the type behind [] of a constant vector
     return chunks[index / kPerChunk].get() + size_t{index % kPerChunk} * size;
   }
   void Grow();

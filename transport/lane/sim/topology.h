@@ -120,6 +120,7 @@ class Topology {
     if (destination - s.first_slot < s.end_slot - s.first_slot) {
       const uint32_t offset = destination - s.first_slot;
       if (s.down_reciprocal == 0) return s.first_down_port + offset;
+      // cppcheck-suppress shiftTooManyBits ; it takes the product of 64 bits for one of 32
       return s.first_down_port + static_cast<uint32_t>((uint64_t{offset} * s.down_reciprocal) >> 32);
     }
     return s.first_up_port + ((((route_hash >> s.hash_shift) & 0xffff) * s.up_ports) >> 16);
