@@ -15,13 +15,14 @@ constexpr double kCalmGain = 0.1;      // a stated limit comes down to what is d
 constexpr double kEqualise = 0.2;      // of the way to what is expected, per window
 constexpr double kDecrease = 0.05;     // of the capacity, times the marks beyond that
 constexpr uint32_t kMostDoublings = 3;
-constexpr double kSearchWindows = 5;   // windows in which a search multiplies the limit by e
-constexpr double kSearchInUse = 0.6;   // it goes on while this much of the growing limit is delivered
-constexpr double kSearchEnd = 0.25;    // and ends when this share of packets waits
-constexpr double kSearchPackets = 16;  // (a moving average over so many)
-constexpr double kSearchBack = 0.92;   // of what it had reached
-constexpr double kQuiet = 0.05;        // nobody waits, within the noise
-constexpr uint32_t kQuietWindows = 2;
+constexpr double kSearchWindows = 5;         // windows in which a search multiplies a stated limit by e,
+constexpr double kBlindSearchWindows = 2.5;  // and one of which nothing is known
+constexpr double kSearchInUse = 0.6;         // it goes on while this much of the growing limit is delivered
+constexpr double kSearchEnd = 0.25;          // and ends when this share of packets waits
+constexpr double kSearchPackets = 16;        // (a moving average over so many)
+constexpr double kSearchBack = 0.92;         // of what it had reached
+constexpr double kQuiet = 0.2;               // nobody waits, within the noise
+constexpr uint32_t kQuietWindows = 1;
 
 }  // namespace
 
@@ -30,7 +31,9 @@ void CoreLimit::OnArrival(const CoreLimitParameters& parameters, Time now, uint6
   const Duration elapsed = now - window_start_;
   const Duration pause = now - std::exchange(heard_, now);
   if (!open_ || elapsed < Duration() || pause > parameters.window * kStaleWindows) {
-    // The packet that opens a window marks its start; what it carries arrived before.
+    // The packet that opens a window marks its start; what it carries arrived before. Whether the limit is still in use
+    // after a pause is to be seen.
+    in_use_ = in_use_ && !open_;
     open_ = true;
     window_start_ = now;
     packets_ = marked_packets_ = queued_packets_ = 0;
@@ -67,8 +70,9 @@ void CoreLimit::Search(const CoreLimitParameters& parameters, Time now, double w
     if (now > search_from_) capacity_ = std::max(capacity_ * kSearchBack, stated_);
     EndSearch();
   } else if (now > search_from_ && in_use_) {
-    capacity_ = std::min(capacity_ * (1 + since.seconds() / (parameters.window.seconds() * kSearchWindows)),
-                         parameters.line_rate);
+    const double windows = stated() ? kSearchWindows : kBlindSearchWindows;
+    capacity_ =
+        std::min(capacity_ * (1 + since.seconds() / (parameters.window.seconds() * windows)), parameters.line_rate);
   }
   limit_ = capacity_;
 }

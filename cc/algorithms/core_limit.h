@@ -19,10 +19,10 @@
 // Aiming at some marks keeps the core busy: with none, what sprays at random leaves an eighth of it idle. A stated
 // limit is about right from the start, and aims at none.
 //
-// A stated limit, and one under which nobody waited for two windows in a row, is a guess on the low side. There the
-// search is faster and has no steps: capacity grows with time, by e in `kSearchWindows` windows, until of the last
-// packets too many waited or were marked; then it goes back by what it grew while the news was on its way. Ports that
-// began together see the same queue and so end together, with equal shares.
+// A stated limit, and one under which hardly anybody waited for a window, is a guess on the low side. There the search
+// is faster and has no steps: capacity grows with time, by e in 5 windows, or in 2.5 where nothing is known, until of
+// the last packets too many waited or were marked; then it goes back by what it grew while the news was on its way.
+// Ports that began together see the same queue and so end together, with equal shares.
 //
 // What this port can expect where not all take theirs (`Expect`) keeps shares equal: under some marks, and from below
 // also without, capacity moves 0.2 of the way there per window. Heavy marks say that more take than was expected.

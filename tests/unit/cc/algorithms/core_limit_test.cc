@@ -1,5 +1,7 @@
 #include "cc/algorithms/core_limit.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 
 namespace paceline {
@@ -85,6 +87,17 @@ TEST_F(CoreLimitTest, WhatIsExpectedHoldsUntilSomethingIsMeasured) {
   CoreLimit unknown;
   unknown.Expect(stated);
   EXPECT_FALSE(unknown.limited());
+}
+
+// Where nothing is known, what others leave is taken up within a few windows.
+TEST_F(CoreLimitTest, WhatOthersLeaveIsSoonTakenUp) {
+  Deliver(0.25, 3, 1.0);
+  Deliver(0.2, 3, 0.3, false, true);
+  const double before = limit_.limit();
+  for (int i = 0; i < 4 && limit_.limited(); ++i) {
+    Deliver(std::min(limit_.limit() / parameters_.line_rate, 1.0), 1, 0);
+  }
+  EXPECT_GT(limit_.limit(), 2 * before);
 }
 
 // Two ports of which one has measured more than the other end with the same, unless there is less than was thought.
