@@ -22,7 +22,6 @@ constexpr double kSearchEnd = 0.25;          // and ends when this share of pack
 constexpr double kSearchPackets = 16;        // (a moving average over so many)
 constexpr double kSearchBack = 0.92;         // of what it had reached
 constexpr double kQuiet = 0.2;               // nobody waits, within the noise
-constexpr uint32_t kQuietWindows = 1;
 
 }  // namespace
 
@@ -81,7 +80,6 @@ void CoreLimit::EndSearch() {
   searching_ = false;
   search_from_ = Time::Never();
   waiting_ = 0;
-  quiet_windows_ = 0;
 }
 
 void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds) {
@@ -112,8 +110,7 @@ void CoreLimit::EndWindow(const CoreLimitParameters& parameters, double seconds)
   }
   in_use_ = delivered >= kSearchInUse * limit_;
   const bool quiet = marked_packets_ == 0 && queued_packets_ < kQuiet * packets_ && delivered >= kInUse * limit_;
-  quiet_windows_ = quiet ? quiet_windows_ + 1 : 0;
-  if (quiet_windows_ >= kQuietWindows) searching_ = true;
+  if (quiet) searching_ = true;
   capacity_ = std::max({capacity_, stated_, least});
   if (capacity_ >= parameters.line_rate) {  // free again
     capacity_ = limit_ = std::numeric_limits<double>::infinity();

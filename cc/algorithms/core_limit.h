@@ -92,7 +92,6 @@ class CoreLimit {
   bool searching_;
   bool measured_ = false;  // a window has ended
   bool in_use_ = true;
-  uint32_t quiet_windows_ = 0;  // in a row
   double waiting_ = 0;          // share of the last packets that waited or were marked
   Time search_from_ = Time::Never();
   Time last_arrival_;

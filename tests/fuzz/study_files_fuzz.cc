@@ -1,12 +1,11 @@
 // Feeds text to what reads a user's files for studies: a scenario or study in TOML, a connection matrix. Each is taken
-// or refused with a message that names it; what is taken makes sense to the simulator.
+// or refused with a message; the flows of a matrix that is taken lie within it.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "tools/study/connection_matrix.h"
 #include "tools/study/study_file.h"
-#include "transport/lane/sim/fabric.h"
 
 namespace {
 
