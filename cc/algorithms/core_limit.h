@@ -92,7 +92,7 @@ class CoreLimit {
   bool searching_;
   bool measured_ = false;  // a window has ended
   bool in_use_ = true;
-  double waiting_ = 0;          // share of the last packets that waited or were marked
+  double waiting_ = 0;  // share of the last packets that waited or were marked
   Time search_from_ = Time::Never();
   Time last_arrival_;
   uint32_t packets_ = 0, marked_packets_ = 0, queued_packets_ = 0;
