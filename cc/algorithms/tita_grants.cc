@@ -287,25 +287,29 @@ void TitaReceiver::StepRates() {
     return;
   }
   scratch_.clear();
-  for (const uint32_t id : wanting_) scratch_.push_back(std::min(flows_[id].cap, CoreShare(flows_[id])));
+  for (const Wanting& flow : wanting_) {
+    scratch_.push_back(std::min(flow.cap, CoreShare(flow.group, flow.crosses_core)));
+  }
   lambda_ = std::min(WaterLevel(sizes_.grant_rate, scratch_), sizes_.grant_rate);
 }
 
 // Of the port's limit twice an equal part: it changes faster than what was stated can, and who paces by less than there
 // is falls behind. All that it is for is that a sender does not reckon with a whole line.
-double TitaReceiver::CoreShare(const Flow& flow) const {
+double TitaReceiver::CoreShare(uint32_t group_number, bool crosses_core) const {
   double share = sizes_.line_rate;
-  if (flow.crosses_core && port_core_.limited()) {
+  if (crosses_core && port_core_.limited()) {
     share = std::min(share, kCoreRoom * port_core_.limit() / static_cast<double>(std::max(core_wanting_, 1u)));
   }
-  if (flow.group != kNoGroup && groups_[flow.group].limit.limited()) {
-    const Group& group = groups_[flow.group];
+  if (group_number != kNoGroup && groups_[group_number].limit.limited()) {
+    const Group& group = groups_[group_number];
     share = std::min(share, group.limit.limit() / static_cast<double>(std::max(group.wanting, 1u)));
   }
   return share;
 }
 
-double TitaReceiver::RateOf(const Flow& flow) const { return std::min({flow.cap, CoreShare(flow), lambda_}); }
+double TitaReceiver::RateOf(const Flow& flow) const {
+  return std::min({flow.cap, CoreShare(flow.group, flow.crosses_core), lambda_});
+}
 
 // Those who are parked may come back together: to each no more than its share then.
 double TitaReceiver::StatedRate(const Flow& flow) const {

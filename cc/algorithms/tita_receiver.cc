@@ -128,7 +128,10 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   // A NaN fails the comparison.
   const double bounded = WholeCap(announced > least ? std::min(announced, sizes_.line_rate) : least);
   if (bounded != flow->cap) {
-    if (flow->wanting) cap_sum_ += bounded - flow->cap;
+    if (flow->wanting) {
+      cap_sum_ += bounded - flow->cap;
+      wanting_[flow->wanting_index].cap = bounded;
+    }
     flow->cap = bounded;
     RatesChanged();
   }
@@ -231,7 +234,7 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
   flow.wanting = wanting;
   if (wanting) {
     flow.wanting_index = static_cast<uint32_t>(wanting_.size());
-    wanting_.push_back(id);
+    wanting_.push_back({.id = id, .group = flow.group, .cap = flow.cap, .crosses_core = flow.crosses_core});
     cap_sum_ += flow.cap;
     if (flow.crosses_core) ++core_wanting_;
     if (flow.group != kNoGroup) {
@@ -239,9 +242,9 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
       if (flow.group_known && flow.crosses_core) ExpectOfCore(groups_[flow.group]);
     }
   } else {
-    const uint32_t last = wanting_.back();
+    const Wanting& last = wanting_.back();
+    flows_[last.id].wanting_index = flow.wanting_index;
     wanting_[flow.wanting_index] = last;
-    flows_[last].wanting_index = flow.wanting_index;
     wanting_.pop_back();
     cap_sum_ -= flow.cap;
     if (flow.crosses_core) --core_wanting_;
@@ -313,7 +316,10 @@ void TitaReceiver::TellCore(uint32_t id, const ArrivalSample& sample) {
   if (marks > 0 && flow.group == kNoGroup && !flow.group_known && !port_core_.limited()) {
     flow.group = NewGroup();
     flow.private_group = flow.group != kNoGroup;
-    if (flow.private_group && flow.wanting) ++groups_[flow.group].wanting;
+    if (flow.private_group && flow.wanting) {
+      ++groups_[flow.group].wanting;
+      wanting_[flow.wanting_index].group = flow.group;
+    }
   }
   const uint64_t wire = sizes_.WireBytes(std::min(sample.bytes, kMaxBytes));
   // A flow that the port's limit holds back says nothing of its group.

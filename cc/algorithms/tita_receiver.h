@@ -106,6 +106,14 @@ class TitaReceiver : public ReceiverController {
     Place place = Place::kNowhere;
   };
 
+  // What the water level is computed from: a copy beside each other, for it is computed often and over all.
+  struct Wanting {
+    uint32_t id = 0;
+    uint32_t group = kNoGroup;
+    double cap = 0;
+    bool crosses_core = true;
+  };
+
   struct Group {
     explicit Group(FlowLinks* links) : waiting(links) {}
     CoreLimit limit;
@@ -155,7 +163,7 @@ class TitaReceiver : public ReceiverController {
   void StepRates();
   double RateOf(const Flow& flow) const;
   double StatedRate(const Flow& flow) const;
-  double CoreShare(const Flow& flow) const;
+  double CoreShare(uint32_t group, bool crosses_core) const;
 
   const TitaParameters parameters_;
   const TitaSizes sizes_;
@@ -175,7 +183,7 @@ class TitaReceiver : public ReceiverController {
   FlowRing reissue_{&reissue_links_};  // their grant is to be sent again
   FlowRing watched_{&watched_links_};  // have charge; in the order of check_at
   std::vector<uint32_t> newcomers_;    // to ring_ and core_ring_ since the last grant, in the order in which they came
-  std::vector<uint32_t> wanting_;      // demand_end > granted, not parked
+  std::vector<Wanting> wanting_;       // demand_end > granted, not parked
   uint32_t core_wanting_ = 0;          // of those, the ones that cross the core
   size_t parked_flows_ = 0;
 

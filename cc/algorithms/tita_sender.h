@@ -15,7 +15,8 @@
 //               (its budget at line rate). A small backlog does not wait for its slot.
 //   cap         the port's UplinkShare
 //
-// Owned by the core; refers to the TitaPort of its Tita, which outlives it. Thread rule: as in cc/congestion_control.h.
+// Owned by the core; refers to the parameters and the TitaPort of its Tita, which outlives it. Thread rule: as in
+// cc/congestion_control.h.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ class TitaSender : public SenderController {
   void ArmProbe(Time now);
   void Publish();
 
-  const TitaParameters parameters_;
+  const TitaParameters& parameters_;
   const double link_rate_;  // wire bytes per second
   const uint64_t segment_, segment_wire_;
   const uint64_t small_;         // bytes that may go unscheduled in a round trip

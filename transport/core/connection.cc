@@ -17,7 +17,7 @@ constexpr int64_t kIdleKeepaliveFactor = 15;  // a peer from which nothing is ex
 }  // namespace
 
 Connection::Connection(CoreContext* context, ConnectionId id)
-    : context_(context), memo_(context->options.assumed_rtt), receiver_(context, &peer_, this, &acks_) {
+    : context_(context), receiver_(context, &peer_, this, &acks_), memo_(context->options.assumed_rtt) {
   peer_.local_connection = id;
 }
 
@@ -25,10 +25,17 @@ Connection::~Connection() { ClosePeers(); }
 
 Sender& Connection::sender() {
   if (sender_ == nullptr) {
-    sender_ = std::make_unique<Sender>(context_, &peer_, &acks_, memo_);
+    sender_ = std::make_unique<Sender>(context_, &peer_, &acks_, &send_state_, memo_);
     released_ = false;
   }
+  sender_touched_ = true;
   return *sender_;
+}
+
+void Connection::DropSender() {
+  sender_.reset();
+  send_state_ = SendState();
+  sender_touched_ = true;
 }
 
 // ---- life cycle
@@ -91,6 +98,7 @@ void Connection::StartClosing(Time now) {
   if (state_ == State::kEstablished) {
     state_ = State::kClosing;
     started_ = now;
+    tries_ = 0;
     receiver_.FailReceives(OperationStatus::kConnectionClosed, now);
     retry_at_ = now;
   } else if (state_ != State::kClosing && state_ != State::kLingering && state_ != State::kFinished) {
@@ -105,7 +113,7 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   const bool told = state_ != State::kReserved;
   receiver_.FailAll(status, now);
   if (sender_ != nullptr) sender_->FailAll(status);
-  sender_.reset();
+  DropSender();
   receiver_.ReleaseIdleState(now);
   if (was_open) {
     const bool lost = reason == CloseReason::kPeerLost || reason == CloseReason::kProtocolError;
@@ -117,7 +125,7 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   send_close_ = send_ping_ = send_pong_ = false;
   retry_at_ = Time::Never();
   state_ = was_open ? State::kLingering : State::kFinished;
-  linger_until_ = now + kLinger;
+  started_ = now;
   if (told) {
     event_ = std::make_unique<ConnectionEvent>(ConnectionEvent{.kind = ConnectionEventKind::kClosed,
                                                                .connection = id(),
@@ -136,7 +144,7 @@ void Connection::ClosePeers() {
 }
 
 // Each try takes the next pair of ports: one that is down does not stop the others.
-uint32_t Connection::request_port() const { return request_tries_ % static_cast<uint32_t>(context_->ports.size()); }
+uint32_t Connection::request_port() const { return tries_ % static_cast<uint32_t>(context_->ports.size()); }
 
 void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now) {
   const ListenAddress& target = handshake_->address;
@@ -145,16 +153,16 @@ void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time 
   init->listener_nonce = target.nonce;
   init->cookie = handshake_->cookie;
   init->credentials = handshake_->credentials;
-  *address = target.addresses[(request_tries_ / context_->ports.size()) % std::max<size_t>(1, target.ports)];
-  retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(request_tries_, 5));
-  ++request_tries_;
+  *address = target.addresses[(tries_ / context_->ports.size()) % std::max<size_t>(1, target.ports)];
+  retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(tries_, 5));
+  ++tries_;
 }
 
 void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
   if (state_ != State::kConnecting) return;
   handshake_->cookie = cookie;
   retry_at_ = now;
-  if (request_tries_ > 0) --request_tries_;  // the same pair of ports answered
+  if (tries_ > 0) --tries_;  // the same pair of ports answered
 }
 
 // ---- packets
@@ -200,7 +208,7 @@ bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Tim
 void Connection::OnAck(const wire::AckFrame& frame) {
   if (!open()) return;
   NoteUse(context_->frames_now);
-  if (sender_ != nullptr) sender_->HandleAck(frame, context_->frames_arrived, context_->frames_now);
+  if (Sender* sender = active_sender()) sender->HandleAck(frame, context_->frames_arrived, context_->frames_now);
 }
 
 void Connection::OnGrant(const wire::GrantFrame& frame) {
@@ -216,7 +224,8 @@ void Connection::OnDemand(const wire::DemandFrame& frame) {
 }
 
 void Connection::OnTrimmed(const wire::TrimmedFrame& frame) {
-  if (open() && sender_ != nullptr) sender_->HandleTrimmed(frame, context_->frames_now);
+  Sender* sender = active_sender();
+  if (open() && sender != nullptr) sender->HandleTrimmed(frame, context_->frames_now);
 }
 
 void Connection::OnTelemetry(const wire::TelemetryFrame& frame) {
@@ -224,7 +233,8 @@ void Connection::OnTelemetry(const wire::TelemetryFrame& frame) {
 }
 
 void Connection::OnNotReady(uint32_t message) {
-  if (open() && sender_ != nullptr) sender_->HandleNotReady(message);
+  Sender* sender = active_sender();
+  if (open() && sender != nullptr) sender->HandleNotReady(message);
 }
 
 void Connection::OnPing(uint32_t value) {
@@ -292,8 +302,8 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
     for (uint32_t message; writer.room() >= 8 && receiver_.PollNotReady(&message);) {
       wire::WriteValue(writer, wire::FrameType::kNotReady, message);
     }
-    if (wire::DemandFrame demand;
-        writer.room() >= wire::kDemandBytes && sender_ != nullptr && sender_->PollDemand(&demand)) {
+    if (wire::DemandFrame demand; writer.room() >= wire::kDemandBytes && send_state_.demand_pending != 0 &&
+                                  active_sender()->PollDemand(&demand)) {
       wire::WriteDemand(writer, demand);
     }
     constexpr size_t kLargestGrant = 20 + wire::GrantFrame::kMaxClears * 24;
@@ -311,14 +321,19 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
 
 // ---- time
 
-bool Connection::expects_peer() const {
-  return (sender_ != nullptr && !sender_->drained()) || receiver_.operations() > 0;
-}
+bool Connection::expects_peer() const { return !send_state_.drained() || receiver_.operations() > 0; }
 
 Time Connection::KeepaliveAt() const {
   const bool often = unanswered_pings_ > 0 || expects_peer();
   const Duration interval = context_->options.keepalive * (often ? 1 : kIdleKeepaliveFactor);
   return std::max(last_heard_, last_ping_) + interval;
+}
+
+Time Connection::SenderTimeout() {
+  if (std::exchange(sender_touched_, false)) {
+    sender_timeout_ = sender_ == nullptr ? Time::Never() : sender_->PollTimeout();
+  }
+  return sender_timeout_;
 }
 
 Time Connection::PollTimeout() {
@@ -331,13 +346,13 @@ Time Connection::PollTimeout() {
     case State::kRequested:
       return started_ + context_->options.connect_timeout * 4;
     case State::kLingering:
-      return linger_until_;
+      return started_ + kLinger;
     case State::kEstablished:
     case State::kClosing:
       break;
   }
   Time next = std::min(KeepaliveAt(), retry_at_);
-  if (sender_ != nullptr) next = std::min(next, sender_->PollTimeout());
+  next = std::min(next, SenderTimeout());
   if (!control_link.linked()) next = std::min(next, acks_.deadline());
   if (!released_) next = std::min(next, last_active_ + context_->options.idle_after);
   return next;
@@ -364,13 +379,13 @@ void Connection::HandleTimeout(Time now) {
       }
       return;
     case State::kLingering:
-      if (now >= linger_until_) state_ = State::kFinished;
+      if (now >= started_ + kLinger) state_ = State::kFinished;
       return;
     case State::kEstablished:
     case State::kClosing:
       break;
   }
-  if (sender_ != nullptr && sender_->PollTimeout() <= now) sender_->HandleTimeout(now);
+  if (SenderTimeout() <= now) active_sender()->HandleTimeout(now);
   if (sender_ != nullptr && sender_->path_dead()) {
     Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
     return;
@@ -386,20 +401,20 @@ void Connection::HandleTimeout(Time now) {
   }
   if (state_ == State::kClosing && retry_at_ <= now) {
     retry_at_ = Time::Never();
-    if (sender_ != nullptr && !sender_->drained()) {
+    if (!send_state_.drained()) {
       retry_at_ = now + kFirstCloseRetry;
-    } else if (close_tries_ == kCloseTries) {
+    } else if (tries_ == kCloseTries) {
       Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, false, "", now);
       return;
     } else {
       send_close_ = true;
-      retry_at_ = now + kFirstCloseRetry * (int64_t{1} << std::min<uint8_t>(close_tries_++, 5));
+      retry_at_ = now + kFirstCloseRetry * (int64_t{1} << std::min<uint8_t>(tries_++, 5));
     }
   }
   if (!released_ && now >= last_active_ + options.idle_after) {
     if ((sender_ == nullptr || sender_->idle()) && receiver_.idle()) {
       if (sender_ != nullptr) memo_ = sender_->Memo();
-      sender_.reset();
+      DropSender();
       receiver_.ReleaseIdleState(now);
       if (channel_ != nullptr) channel_->Release();
       released_ = true;

@@ -36,9 +36,14 @@ class Connection final : private wire::FrameHandler {
   ConnectionId id() const { return peer_.local_connection; }
   State state() const { return state_; }
   bool open() const { return state_ == State::kEstablished || state_ == State::kClosing; }
-  // The sending half, made when first needed; and the same, or nullptr while it is not there.
+  // The sending half, made when first needed; and the same, or nullptr while it is not there. Who only wants to know
+  // how it stands asks send_state().
   Sender& sender();
-  Sender* active_sender() { return sender_.get(); }
+  Sender* active_sender() {
+    sender_touched_ = true;
+    return sender_.get();
+  }
+  const SendState& send_state() const { return send_state_; }
   Receiver& receiver() { return receiver_; }
   const PeerInfo& peer() const { return peer_; }
 
@@ -144,36 +149,40 @@ class Connection final : private wire::FrameHandler {
   // Something other than an acknowledgement is to be said.
   bool frames_due() const {
     if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
-    return open() && (receiver_.control_pending() || (sender_ != nullptr && sender_->demand_pending()));
+    return open() && (receiver_.control_pending() || send_state_.demand_pending != 0);
   }
   bool expects_peer() const;
+  void DropSender();
+  Time SenderTimeout();
   Time KeepaliveAt() const;
   void ClosePeers();
 
+  // First what every packet looks at, last what few do.
   CoreContext* context_;
-  PeerInfo peer_;
-  AckState acks_;
-  SenderMemo memo_;                 // counts while there is no sender
-  std::unique_ptr<Sender> sender_;  // only while it has something to do, and a while after
-  Receiver receiver_;
   State state_ = State::kReserved;
   bool released_ = true;    // path state is given back
   bool say_abort_ = false;  // lingering: answer with an abort
   bool send_close_ = false, send_close_ack_ = false, send_abort_ = false, send_ping_ = false, send_pong_ = false;
-  uint8_t close_tries_ = 0;
-  uint8_t request_tries_ = 0;
+  uint8_t tries_ = 0;  // of requests, later of saying that it closes
   uint8_t unanswered_pings_ = 0;
   uint8_t last_port_ = 0;  // where the peer was heard last
-  uint32_t pong_value_ = 0;
+  bool sender_touched_ = false;
+  SendState send_state_;
   uint32_t listener_ = 0;
-  uint64_t nonce_ = 0;
+  uint32_t pong_value_ = 0;
+  Time sender_timeout_ = Time::Never();  // of sender_, unless it was touched since
+  std::unique_ptr<Sender> sender_;       // only while it has something to do, and a while after
   Time last_heard_, last_ping_, last_active_;
-  Time started_;  // connecting or closing
   Time retry_at_ = Time::Never();
-  Time linger_until_ = Time::Never();
-  std::unique_ptr<Handshake> handshake_;  // only while it is being set up
   std::unique_ptr<SecureChannel> channel_;
+  std::unique_ptr<Handshake> handshake_;  // only while it is being set up
   std::unique_ptr<ConnectionEvent> event_;
+  AckState acks_;
+  PeerInfo peer_;
+  Receiver receiver_;
+  SenderMemo memo_;  // counts while there is no sender
+  uint64_t nonce_ = 0;
+  Time started_;  // connecting, closing or lingering
 };
 
 }  // namespace paceline

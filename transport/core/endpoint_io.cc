@@ -182,14 +182,15 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
     return filled;
   }
   for (Connection* connection = ready_.front(); filled < room && connection != nullptr;) {
-    Sender* sender = connection->active_sender();
-    if (sender != nullptr && sender->may_have_more() && !sender->may_have_more(port)) {
+    const SendState& state = connection->send_state();
+    if (state.may_have_more() && !state.may_have_more(port)) {
       connection = ready_.Next(connection);  // only other ports may have something for it
       continue;
     }
     const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
     Connection* next = ready_.Next(connection);
     connection->ready_link.Unlink();
+    Sender* sender = connection->active_sender();
     if (sender == nullptr) {  // it has ended
       connection = next;
       continue;
@@ -198,7 +199,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
     Seal(*connection, burst, filled, more);
     filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
-    const bool stalled = more == 0 && sender->may_have_more(port);
+    const bool stalled = more == 0 && state.may_have_more(port);
     After(connection, now);
     if (stalled) break;
     connection = next == nullptr ? ready_.front() : next;
@@ -351,8 +352,9 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
     Connection* connection = slot.connection.get();
     if (connection == nullptr || !connection->open()) continue;
     connection->receiver().OnPortChange(now);
-    if (connection->active_sender() == nullptr) continue;
-    connection->active_sender()->OnPortChange();
+    Sender* sender = connection->active_sender();
+    if (sender == nullptr) continue;
+    sender->OnPortChange();
     After(connection, now);
   }
 }
@@ -389,9 +391,7 @@ void Endpoint::Impl::Enlist(Connection* connection, Time now) {
       break;
     case Connection::State::kEstablished:
     case Connection::State::kClosing:
-      if (connection->active_sender() != nullptr && connection->active_sender()->may_have_more() &&
-          !connection->ready_link.linked())
-        ready_.PushBack(connection);
+      if (connection->send_state().may_have_more() && !connection->ready_link.linked()) ready_.PushBack(connection);
       [[fallthrough]];
     case Connection::State::kLingering:
       if (connection->control_due(now) && !connection->control_link.linked()) control_.PushBack(connection);

@@ -21,7 +21,7 @@ Connection* Endpoint::Impl::Prepare(ConnectionId id, PostResult* result) {
 PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* operation, TxMessage* message) {
   PostResult result;
   Connection* connection = Prepare(id, &result);
-  if (connection != nullptr && connection->sender().operations() >= context_.options.max_operations) {
+  if (connection != nullptr && connection->send_state().operations >= context_.options.max_operations) {
     context_.completions.Unreserve();
     result = PostResult::kTryAgain;
     connection = nullptr;

@@ -102,7 +102,7 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
     }
   }
   const bool is_request = header.kind == MessageKind::kReadRequest || IsAtomic(header.kind);
-  if (is_request && owner_->sender().open_answers() >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
+  if (is_request && owner_->send_state().open_answers >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
   const bool reports = (header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce) &&
                        (header.flags & wire::kHasImmediate) != 0;
   if (reports && !context_->completions.Reserve()) return nullptr;  // back-pressure

@@ -17,10 +17,11 @@ constexpr uint64_t kFloorLag = 512;  // packets by which the receiver's knowledg
 
 }  // namespace
 
-Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, const SenderMemo& memo)
+Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendState* state, const SenderMemo& memo)
     : context_(context),
       peer_(peer),
       acks_(acks),
+      state_(state),
       messages_(limits::kMaxOpenMessages, memo.next_message),
       next_match_sequence_(memo.next_match_sequence),
       clear_limit_(memo.clear_limit),
@@ -43,7 +44,7 @@ Sender::~Sender() { FailAll(OperationStatus::kConnectionClosed); }
 void Sender::Post(TxMessage* message, Time now) {
   (void)now;
   if (message->reports) {
-    ++operations_;
+    ++state_->operations;
     ++context_->counters.operations_posted;
     if (message->operation == Operation::kFlush) {
       message->sequence = posted_;
@@ -53,13 +54,13 @@ void Sender::Post(TxMessage* message, Time now) {
     }
     message->sequence = posted_++;
   } else {
-    ++open_answers_;
+    ++state_->open_answers;
   }
   const uint64_t segment = peer_->segment_bytes;
   message->segments_left = message->payload_bytes == 0 ? 1 : (message->payload_bytes + segment - 1) / segment;
   message->single = message->segments_left == 1;
   (message->reports ? new_ : answers_).PushBack(message);
-  ready_ports_ = AllPorts();
+  state_->ready_ports = AllPorts();
 }
 
 bool Sender::Cancel(OperationId id) {
@@ -80,8 +81,8 @@ void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = in_flight_.front()) Finish(message, status);
   while (TxMessage* message = flushes_.front()) Finish(message, status);
   timeout_at_ = stuck_at_ = next_send_ = Time::Never();
-  demand_pending_ = 0;
-  ready_ports_ = 0;
+  state_->demand_pending = 0;
+  state_->ready_ports = 0;
   probe_due_ = 0;
 }
 
@@ -225,7 +226,7 @@ uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
 
 size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   AdmitNew();
-  ready_ports_ &= ~(1u << port);
+  state_->ready_ports &= static_cast<uint8_t>(~(1u << port));
   size_t filled = 0;
   // What rests gets no probes and announcements either, but for writes, whose paths are asked one by one.
   if (!MayUse(port, now) && !context_->ports[port].capabilities.remote_placement) return 0;
@@ -233,7 +234,7 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   if (!announce_.empty()) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, burst, at + filled, room - filled, now);
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
-  if (!announce_.empty() || probe_due_ != 0) ready_ports_ = AllPorts();
+  if (!announce_.empty() || probe_due_ != 0) state_->ready_ports = AllPorts();
   ArmStuckTimer(now);
   return filled;
 }
@@ -382,9 +383,9 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
   FindNextSend();
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {
-    demand_pending_ |= static_cast<uint8_t>(1u << remote);
+    state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
-  if (filled == room) ready_ports_ |= 1u << port;
+  if (filled == room) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
 }
 
@@ -535,7 +536,8 @@ void Sender::ArmStuckTimer(Time now) {
 // ---- idle
 
 bool Sender::idle() const {
-  return operations_ == 0 && open_answers_ == 0 && outstanding_count_ == 0 && retransmit_.empty() && messages_.empty();
+  return state_->operations == 0 && state_->open_answers == 0 && outstanding_count_ == 0 && retransmit_.empty() &&
+         messages_.empty();
 }
 
 SenderMemo Sender::Memo() const {

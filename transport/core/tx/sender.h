@@ -24,6 +24,7 @@
 #include "transport/core/tx/pacer.h"
 #include "transport/core/tx/recent_longest.h"
 #include "transport/core/tx/rtt.h"
+#include "transport/core/tx/send_state.h"
 #include "transport/wire/frames.h"
 
 namespace paceline {
@@ -45,14 +46,14 @@ struct SenderMemo {
 
 class Sender {
  public:
-  // `acks`: what is to be said of the peer's packets; small packets take it along.
-  Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, const SenderMemo& memo);
+  // `acks`: what is to be said of the peer's packets; small packets take it along. `state`: what others ask of this
+  // half all the time; only it changes that, and leaves nothing in it behind.
+  Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendState* state, const SenderMemo& memo);
   ~Sender();
 
   // ---- operations
   // Takes `message` (from the context's pool). The caller has checked memory and reserved a completion.
   void Post(TxMessage* message, Time now);
-  uint32_t operations() const { return operations_; }  // posted by the user and not complete
   bool Cancel(OperationId id);
   // Ends every operation with `status`; nothing is sent any more.
   void FailAll(OperationStatus status);
@@ -64,8 +65,6 @@ class Sender {
   void FinishRequest(TxMessage* message, OperationStatus status, uint64_t result);
   // Numbers of the peer's messages whose refusal has reached the peer since the last call.
   std::vector<uint32_t> TakeDeliveredFailures() { return std::exchange(delivered_failures_, {}); }
-  uint32_t open_answers() const { return open_answers_; }
-  bool drained() const { return operations_ == 0 && open_answers_ == 0 && new_.empty(); }
 
   // ---- what the peer says
   // What the network wrote into a packet: for the acknowledgement that comes with it.
@@ -77,18 +76,16 @@ class Sender {
   void HandleNotReady(uint32_t message_bits);
 
   // ---- sending
-  // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many.
+  // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many. A port
+  // whose bit in SendState::ready_ports is not set would get nothing until something changes or next_send() comes.
   size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  // False: another Fill, of this port or of any, would give nothing until something changes or next_send() comes.
-  bool may_have_more(uint32_t port) const { return (ready_ports_ >> port & 1) != 0; }
-  bool may_have_more() const { return ready_ports_ != 0; }
   // A local port has come up or gone down.
-  void OnPortChange() { ready_ports_ = AllPorts(); }
+  void OnPortChange() { state_->ready_ports = AllPorts(); }
   Time next_send() const { return next_send_; }
   // A demand frame that should go to the peer now; false: none. For control packets.
   bool PollDemand(wire::DemandFrame* frame);
-  bool demand_pending() const { return demand_pending_ != 0; }
 
+  // Changes only with a call of a member that is not const.
   Time PollTimeout() const;
   void HandleTimeout(Time now);
   // A path of a lane with remote placement has been silent for the peer time-out: the connection cannot go on.
@@ -116,7 +113,6 @@ class Sender {
     std::unique_ptr<SenderController> controller;
   };
   enum class Blocked : uint8_t { kNo, kCredit, kWindow, kPacing };
-
   Flow& ActiveFlow(uint32_t remote_port, Time now);
   PathPolicy& Paths(uint32_t local_port);
   void AdmitNew();
@@ -180,7 +176,7 @@ class Sender {
   void ArmStuckTimer(Time now);
   // A port that looks at it now could find something to do.
   bool NeedsPort() const;
-  uint32_t AllPorts() const { return (1u << context_->ports.size()) - 1; }
+  uint8_t AllPorts() const { return static_cast<uint8_t>((1u << context_->ports.size()) - 1); }
   Duration ReorderWindow() const;
   Duration ProbeDelay() const;
   Duration Timeout() const;
@@ -188,6 +184,7 @@ class Sender {
   CoreContext* context_;
   const PeerInfo* peer_;
   AckState* acks_;
+  SendState* state_;
 
   IntrusiveList<TxMessage, &TxMessage::link> new_;      // posted, no number yet
   IntrusiveList<TxMessage, &TxMessage::link> answers_;  // the same, to requests of the peer
@@ -200,8 +197,6 @@ class Sender {
   SequenceWindow<TxMessage*> messages_;
   uint64_t next_match_sequence_;
   uint64_t clear_limit_;
-  uint32_t operations_ = 0;
-  uint32_t open_answers_ = 0;
   uint64_t posted_ = 0;                             // operations, in posting order
   BitWindow finished_{2 * limits::kMaxOperations};  // of these
 
@@ -244,8 +239,6 @@ class Sender {
   Time stuck_since_;                // without the credit that backlog() waits for
   RecentLongest credit_waits_;      // of those times
   Time held_retried_at_;            // when messages that the peer put off were last tried again
-  uint8_t demand_pending_ = 0;      // bit per port of the peer
-  uint32_t ready_ports_ = 0;        // bit per local port
   Time next_send_ = Time::Never();  // the earliest of all flows
 };
 

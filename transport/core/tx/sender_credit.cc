@@ -28,7 +28,7 @@ void Sender::Clear(TxMessage* message) {
     stuck_at_ = Time::Never();
     stuck_backoff_ = 0;
   }
-  ready_ports_ = AllPorts();
+  state_->ready_ports = AllPorts();
 }
 
 void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
@@ -68,7 +68,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
       }
     }
   }
-  ready_ports_ = AllPorts();
+  state_->ready_ports = AllPorts();
 }
 
 void Sender::HandleNotReady(uint32_t message_bits) {
@@ -76,7 +76,7 @@ void Sender::HandleNotReady(uint32_t message_bits) {
   if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
   if (message->state == TxMessage::State::kSending) {
     unsent_bytes_ -= message->unsent_bytes();
-    ready_ports_ = AllPorts();  // Fill tells the controllers
+    state_->ready_ports = AllPorts();  // Fill tells the controllers
   }
   message->held = true;
   message->state = TxMessage::State::kWaiting;
@@ -85,9 +85,9 @@ void Sender::HandleNotReady(uint32_t message_bits) {
 }
 
 bool Sender::PollDemand(wire::DemandFrame* frame) {
-  if (demand_pending_ == 0) return false;
-  const uint32_t port = static_cast<uint32_t>(std::countr_zero(demand_pending_));
-  demand_pending_ &= static_cast<uint8_t>(demand_pending_ - 1);
+  if (state_->demand_pending == 0) return false;
+  const uint32_t port = static_cast<uint32_t>(std::countr_zero(state_->demand_pending));
+  state_->demand_pending &= static_cast<uint8_t>(state_->demand_pending - 1);
   if (port >= flows_.size()) return false;
   Flow& flow = flows_[port];
   frame->port = static_cast<uint8_t>(port);

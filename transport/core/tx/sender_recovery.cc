@@ -81,27 +81,27 @@ void Sender::HandleTimeout(Time now) {
   for (Flow& flow : flows_) {
     if (flow.controller != nullptr && flow.controller->PollTimeout() <= now) {
       flow.controller->HandleTimeout(now);
-      ready_ports_ = AllPorts();
+      state_->ready_ports = AllPorts();
     }
   }
   if (next_send_ <= now) {
     for (Flow& flow : flows_) flow.next_send = Time::Never();
     next_send_ = Time::Never();
-    ready_ports_ = AllPorts();
+    state_->ready_ports = AllPorts();
   }
   if (stuck_at_ <= now) {
     stuck_at_ = Time::Never();
     stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
-    demand_pending_ = static_cast<uint8_t>((1u << peer_->remote_ports) - 1);
+    state_->demand_pending = static_cast<uint8_t>((1u << peer_->remote_ports) - 1);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) ActiveFlow(port, now);
     if (now - held_retried_at_ >= kHeldRetry) {
       held_retried_at_ = now;
       RetryHeld();
     }
-    ready_ports_ = AllPorts();
+    state_->ready_ports = AllPorts();
   }
   if (timeout_at_ > now) return;
-  ready_ports_ = AllPorts();
+  state_->ready_ports = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
     probe_due_ = AllPorts();
     ++probes_;
@@ -214,7 +214,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   telemetry_news_ = false;
   AdvanceBase();
   RearmTimeout();
-  if (totals.progress && NeedsPort()) ready_ports_ = AllPorts();
+  if (totals.progress && NeedsPort()) state_->ready_ports = AllPorts();
 }
 
 void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now) {
@@ -364,7 +364,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
     new_losses_[i].lost_bytes += entry.bytes;
     ++new_losses_[i].lost_packets;
   }
-  ready_ports_ = AllPorts();
+  state_->ready_ports = AllPorts();
   TxMessage* message = entry.message;
   if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
     entry.state = Outstanding::State::kResolved;
@@ -417,7 +417,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
   const bool numbered = message->state != TxMessage::State::kQueued;
   if (message->state == TxMessage::State::kSending) {
     unsent_bytes_ -= message->unsent_bytes();
-    ready_ports_ = AllPorts();  // Fill tells the controllers
+    state_->ready_ports = AllPorts();  // Fill tells the controllers
   }
   message->link.Unlink();
   message->announce_link.Unlink();
@@ -425,10 +425,10 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
     ResolvePacketsOf(message);
     messages_[message->number] = nullptr;
     while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
-    if (!new_.empty() || !answers_.empty()) ready_ports_ = AllPorts();
+    if (!new_.empty() || !answers_.empty()) state_->ready_ports = AllPorts();
   }
   if (message->reports) {
-    --operations_;
+    --state_->operations;
     context_->Complete({.operation = message->operation,
                         .status = status,
                         .connection = peer_->local_connection,
@@ -437,7 +437,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
                         .result = message->value});
     if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
   } else {
-    --open_answers_;
+    --state_->open_answers;
     if (message->kind == wire::MessageKind::kFailure && status == OperationStatus::kOk) {
       delivered_failures_.push_back(message->request);
     }
