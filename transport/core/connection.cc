@@ -11,8 +11,6 @@ constexpr Duration kFirstRequestRetry = Duration::Millis(50);
 constexpr Duration kFirstCloseRetry = Duration::Millis(20);
 constexpr uint8_t kCloseTries = 8;
 constexpr Duration kLinger = Duration::Seconds(1);
-constexpr uint8_t kPingsBeforeLost = 3;
-constexpr int64_t kIdleKeepaliveFactor = 15;  // a peer from which nothing is expected is asked this much more seldom
 
 }  // namespace
 
@@ -74,7 +72,8 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
     peer_.handle[port.index] = context_->environment->OpenPeer(port.index, peer.addresses[peer_.remote_of[port.index]]);
   }
   state_ = State::kEstablished;
-  last_heard_ = last_ping_ = last_active_ = now;
+  keepalive_.Start(now);
+  last_active_ = now;
   retry_at_ = Time::Never();
   handshake_.reset();
   ++context_->counters.connections_opened;
@@ -114,10 +113,11 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   handshake_.reset();
   say_abort_ = say_abort;
   send_abort_ = say_abort && was_open;
-  send_close_ = send_ping_ = send_pong_ = false;
+  send_close_ = send_pong_ = false;
+  keepalive_.Stop();
   retry_at_ = Time::Never();
   state_ = was_open ? State::kLingering : State::kFinished;
-  linger_until_ = now + kLinger;
+  started_ = now;
   if (told) {
     event_ = std::make_unique<ConnectionEvent>(ConnectionEvent{.kind = ConnectionEventKind::kClosed,
                                                                .connection = id(),
@@ -160,8 +160,7 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
 // ---- packets
 
 void Connection::Heard(uint32_t port, Time now) {
-  last_heard_ = now;
-  unanswered_pings_ = 0;
+  keepalive_.OnHeard(now);
   last_port_ = static_cast<uint8_t>(port);
   if (channel_ != nullptr && open()) NoteUse(now);          // opening it took ciphers, which are to be given back
   if (handshake_ != nullptr && open()) handshake_.reset();  // so it has our answer
@@ -234,6 +233,13 @@ void Connection::OnPing(uint32_t value) {
 
 void Connection::OnPong(uint32_t) {}  // that something was heard is all it says
 
+void Connection::HandleGone(const wire::PresencePacket& packet, Time now) {
+  if (!open() || packet.connection != peer_.peer_connection || !keepalive_.OnGone(packet.token)) return;
+  ++context_->counters.connections_gone;
+  Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, false, "the peer does not have the connection any more",
+         now);
+}
+
 void Connection::OnClose(uint16_t) {
   send_close_ack_ = true;
   if (!open()) return;
@@ -276,7 +282,7 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
   }
   send_abort_ = send_close_ack_ = false;
   if (std::exchange(send_pong_, false)) wire::WriteValue(writer, wire::FrameType::kPong, pong_value_);
-  if (std::exchange(send_ping_, false)) {
+  if (keepalive_.TakePing()) {
     wire::WriteValue(writer, wire::FrameType::kPing, static_cast<uint32_t>(now.nanos()));
   }
   if (open()) {
@@ -315,12 +321,6 @@ bool Connection::expects_peer() const {
   return (sender_ != nullptr && !sender_->drained()) || receiver_.operations() > 0;
 }
 
-Time Connection::KeepaliveAt() const {
-  const bool often = unanswered_pings_ > 0 || expects_peer();
-  const Duration interval = context_->options.keepalive * (often ? 1 : kIdleKeepaliveFactor);
-  return std::max(last_heard_, last_ping_) + interval;
-}
-
 Time Connection::PollTimeout() {
   switch (state_) {
     case State::kReserved:
@@ -331,16 +331,25 @@ Time Connection::PollTimeout() {
     case State::kRequested:
       return started_ + context_->options.connect_timeout * 4;
     case State::kLingering:
-      return linger_until_;
+      return started_ + kLinger;
     case State::kEstablished:
     case State::kClosing:
       break;
   }
-  Time next = std::min(KeepaliveAt(), retry_at_);
+  Time next = std::min(keepalive_.PollTimeout(context_->options.keepalive, expects_peer()), retry_at_);
   if (sender_ != nullptr) next = std::min(next, sender_->PollTimeout());
   if (!control_link.linked()) next = std::min(next, acks_.deadline());
   if (!released_) next = std::min(next, last_active_ + context_->options.idle_after);
   return next;
+}
+
+// False: a path that may not be given up alone is dead.
+bool Connection::HandleSenderTimeout(Time now) {
+  if (sender_->PollTimeout() > now) return true;
+  const uint32_t before = sender_->questions_in_a_row();
+  sender_->HandleTimeout(now);
+  if (sender_->questions_in_a_row() > before) keepalive_.OnQuestion(now);
+  return !sender_->path_dead();
 }
 
 void Connection::HandleTimeout(Time now) {
@@ -364,25 +373,19 @@ void Connection::HandleTimeout(Time now) {
       }
       return;
     case State::kLingering:
-      if (now >= linger_until_) state_ = State::kFinished;
+      if (now >= started_ + kLinger) state_ = State::kFinished;
       return;
     case State::kEstablished:
     case State::kClosing:
       break;
   }
-  if (sender_ != nullptr && sender_->PollTimeout() <= now) sender_->HandleTimeout(now);
-  if (sender_ != nullptr && sender_->path_dead()) {
+  if (sender_ != nullptr && !HandleSenderTimeout(now)) {
     Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
     return;
   }
-  if (KeepaliveAt() <= now) {
-    if (unanswered_pings_ >= kPingsBeforeLost && now - last_heard_ >= options.peer_timeout) {
-      Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "no sign of life", now);
-      return;
-    }
-    send_ping_ = true;
-    last_ping_ = now;
-    if (unanswered_pings_ < 255) ++unanswered_pings_;
+  if (!keepalive_.HandleTimeout(options.keepalive, expects_peer(), options.peer_timeout, now)) {
+    Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "no sign of life", now);
+    return;
   }
   if (state_ == State::kClosing && retry_at_ <= now) {
     retry_at_ = Time::Never();
