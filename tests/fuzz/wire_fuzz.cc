@@ -9,6 +9,7 @@
 #include "transport/wire/frames.h"
 #include "transport/wire/handshake.h"
 #include "transport/wire/packet.h"
+#include "transport/wire/presence.h"
 
 namespace {
 
@@ -45,11 +46,20 @@ void CheckHello(const wire::Hello& hello) {
   for (uint8_t i = 0; i < hello.ports; ++i) Require(hello.addresses[i].size <= LaneAddress::kMaxBytes);
 }
 
+void CheckPresence(const wire::PresencePacket& packet) {
+  std::vector<uint8_t> buffer(limits::kMaxControlBytes);
+  buffer.resize(wire::EncodePresence(wire::PacketType::kGone, packet, 1, buffer));
+  const auto again = wire::ParsePresence(wire::BodyOf(buffer));
+  Require(again.has_value() && again->connection == packet.connection && again->token == packet.token &&
+          again->tagged == packet.tagged && again->tag == packet.tag);
+}
+
 void ParseBody(std::span<const uint8_t> body) {
   if (const auto init = wire::ParseInit(body)) CheckHello(init->hello);
   if (const auto accept = wire::ParseAccept(body)) CheckHello(accept->hello);
   wire::ParseCookie(body);
   wire::ParseRefuse(body);
+  if (const auto presence = wire::ParsePresence(body)) CheckPresence(*presence);
   Checker checker;
   wire::ParseFrames(body, checker);
 }

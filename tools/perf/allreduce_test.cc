@@ -106,9 +106,7 @@ absl::Status Ring::Step(uint64_t number, RankResult& result) {
     for (size_t i = 0; i < *count; ++i) {
       const api::Completion& done = completions[i];
       if (done.status != api::OperationStatus::kOk) {
-        return absl::UnavailableError(absl::StrCat(OperationName(done.operation), " with rank ",
-                                                   session_.RankOf(done.connection), ": ",
-                                                   OperationStatusName(done.status)));
+        return session_.Failure(done);
       }
       if (done.user_data == kSendMark) {
         ++sent_;

@@ -115,11 +115,7 @@ absl::Status Exchange::StartSends(Time now) {
 }
 
 absl::Status Exchange::Handle(const api::Completion& done, Time now, RankResult& result) {
-  if (done.status != api::OperationStatus::kOk) {
-    return absl::UnavailableError(absl::StrCat(OperationName(done.operation), " with rank ",
-                                               session_.RankOf(done.connection), ": ",
-                                               OperationStatusName(done.status)));
-  }
+  if (done.status != api::OperationStatus::kOk) return session_.Failure(done);
   if ((done.user_data & kSendMark) != 0) {
     const auto slot = static_cast<uint32_t>(done.user_data & 0xffffffff);
     result.latency.Add((now - slots_[slot].since).nanos());

@@ -168,8 +168,7 @@ absl::Status PingPong::Drain() {
   for (size_t i = 0; i < taken; ++i) {
     const api::Completion& done = completions[i];
     if (done.status != api::OperationStatus::kOk) {
-      return absl::UnavailableError(absl::StrCat(OperationName(done.operation), " with rank ", plan_.peer, ": ",
-                                                 OperationStatusName(done.status)));
+      return session_.Failure(done);
     }
     if (done.operation == api::Operation::kReceive) {
       if (done.user_data == kEndReceive) {

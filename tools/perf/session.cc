@@ -108,6 +108,15 @@ uint32_t Session::RankOf(uint32_t connection_id) const {
   return found == rank_by_id_.end() ? rank() : found->second;
 }
 
+absl::Status Session::Failure(const api::Completion& done) const {
+  const uint32_t peer = RankOf(done.connection);
+  std::string what =
+      absl::StrCat(OperationName(done.operation), " with rank ", peer, ": ", OperationStatusName(done.status));
+  if (const std::string reason = connections_[peer].close_reason(); !reason.empty())
+    absl::StrAppend(&what, " (connection closed, ", reason, ")");
+  return absl::UnavailableError(what);
+}
+
 absl::StatusOr<size_t> Session::Take(api::Completion* out, size_t room, Duration timeout) {
   if (const size_t count = context_.completions().Poll(out, room)) return count;
   context_.Wait(std::chrono::nanoseconds(timeout.nanos()));

@@ -47,6 +47,9 @@ class Session {
   api::Connection& connection(uint32_t rank) { return connections_[rank]; }
   // The rank at the other end of a completion's connection.
   uint32_t RankOf(uint32_t connection_id) const;
+  // What to say of a completion that is not ok: which operation with which rank, and why the connection ended if it
+  // did.
+  absl::Status Failure(const api::Completion& done) const;
   Rendezvous& rendezvous() { return *rendezvous_; }
 
   // Completions into `out`, waiting at most `timeout` when there are none. An error: a peer is gone.

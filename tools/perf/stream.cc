@@ -172,10 +172,7 @@ void Stream::CheckSlot(const uint8_t* data, uint64_t stream) {
 }
 
 absl::Status Stream::Handle(const api::Completion& completion, Time now) {
-  if (completion.status != api::OperationStatus::kOk) {
-    return absl::UnavailableError(absl::StrCat(OperationName(completion.operation), " with rank ", plan_.peer, ": ",
-                                               OperationStatusName(completion.status)));
-  }
+  if (completion.status != api::OperationStatus::kOk) return session_.Failure(completion);
   const uint64_t slot = SlotOf(completion.user_data);
   if (completion.operation == api::Operation::kWriteImmediate && completion.user_data == 0) {
     ++result_.arrived;

@@ -27,19 +27,19 @@ class SequenceWindow {
   bool Reaches(uint64_t n) const { return n >= begin_ && n - begin_ < bound_; }
 
   // `n` must be in [begin, end).
-  T& operator[](uint64_t n) { return slots_[n & mask_]; }
-  const T& operator[](uint64_t n) const { return slots_[n & mask_]; }
+  T& operator[](uint64_t n) { return slots_[Index(n)]; }
+  const T& operator[](uint64_t n) const { return slots_[Index(n)]; }
 
   // Makes end() at least n + 1; new slots hold T{}. `n` must be within reach.
   void Extend(uint64_t n) {
     if (n < end_) return;
     const uint64_t wanted = n - begin_ + 1;
     if (wanted > capacity()) Grow(wanted);
-    while (end_ <= n) slots_[end_++ & mask_] = T{};
+    while (end_ <= n) slots_[Index(end_++)] = T{};
   }
   T& PushBack() {
     Extend(end_);
-    return slots_[(end_ - 1) & mask_];
+    return slots_[Index(end_ - 1)];
   }
   // Drops the first number.
   void PopFront() { ++begin_; }
@@ -52,26 +52,24 @@ class SequenceWindow {
   // Gives the ring back. Only for an empty window.
   void Release() {
     slots_.reset();
-    mask_ = 0;
     allocated_ = 0;
   }
   size_t memory_bytes() const { return allocated_ * sizeof(T); }  // NOLINT(bugprone-sizeof-expression): T may point
 
  private:
   uint64_t capacity() const { return allocated_; }
+  size_t Index(uint64_t n) const { return n & (allocated_ - 1); }
   void Grow(uint64_t wanted) {
     uint32_t size = allocated_ == 0 ? 8 : allocated_;
     while (size < wanted) size *= 2;
     auto grown = std::make_unique<T[]>(size);
-    for (uint64_t n = begin_; n < end_; ++n) grown[n & (size - 1)] = std::move(slots_[n & mask_]);
+    for (uint64_t n = begin_; n < end_; ++n) grown[n & (size - 1)] = std::move(slots_[Index(n)]);
     slots_ = std::move(grown);
     allocated_ = size;
-    mask_ = size - 1;
   }
 
   std::unique_ptr<T[]> slots_;
   uint32_t allocated_ = 0;
-  uint32_t mask_ = 0;
   uint32_t bound_;
   uint64_t begin_, end_;
 };

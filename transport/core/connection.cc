@@ -11,8 +11,6 @@ constexpr Duration kFirstRequestRetry = Duration::Millis(50);
 constexpr Duration kFirstCloseRetry = Duration::Millis(20);
 constexpr uint8_t kCloseTries = 8;
 constexpr Duration kLinger = Duration::Seconds(1);
-constexpr uint8_t kPingsBeforeLost = 3;
-constexpr int64_t kIdleKeepaliveFactor = 15;  // a peer from which nothing is expected is asked this much more seldom
 
 }  // namespace
 
@@ -81,7 +79,8 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
     peer_.handle[port.index] = context_->environment->OpenPeer(port.index, peer.addresses[peer_.remote_of[port.index]]);
   }
   state_ = State::kEstablished;
-  last_heard_ = last_ping_ = last_active_ = now;
+  keepalive_.Start(now);
+  last_active_ = now;
   retry_at_ = Time::Never();
   handshake_.reset();
   ++context_->counters.connections_opened;
@@ -122,7 +121,8 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   handshake_.reset();
   say_abort_ = say_abort;
   send_abort_ = say_abort && was_open;
-  send_close_ = send_ping_ = send_pong_ = false;
+  send_close_ = send_pong_ = false;
+  keepalive_.Stop();
   retry_at_ = Time::Never();
   state_ = was_open ? State::kLingering : State::kFinished;
   started_ = now;
@@ -168,8 +168,7 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
 // ---- packets
 
 void Connection::Heard(uint32_t port, Time now) {
-  last_heard_ = now;
-  unanswered_pings_ = 0;
+  keepalive_.OnHeard(now);
   last_port_ = static_cast<uint8_t>(port);
   if (channel_ != nullptr && open()) NoteUse(now);          // opening it took ciphers, which are to be given back
   if (handshake_ != nullptr && open()) handshake_.reset();  // so it has our answer
@@ -244,6 +243,13 @@ void Connection::OnPing(uint32_t value) {
 
 void Connection::OnPong(uint32_t) {}  // that something was heard is all it says
 
+void Connection::HandleGone(const wire::PresencePacket& packet, Time now) {
+  if (!open() || packet.connection != peer_.peer_connection || !keepalive_.OnGone(packet.token)) return;
+  ++context_->counters.connections_gone;
+  Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, false, "the peer does not have the connection any more",
+         now);
+}
+
 void Connection::OnClose(uint16_t) {
   send_close_ack_ = true;
   if (!open()) return;
@@ -286,7 +292,7 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
   }
   send_abort_ = send_close_ack_ = false;
   if (std::exchange(send_pong_, false)) wire::WriteValue(writer, wire::FrameType::kPong, pong_value_);
-  if (std::exchange(send_ping_, false)) {
+  if (keepalive_.TakePing()) {
     wire::WriteValue(writer, wire::FrameType::kPing, static_cast<uint32_t>(now.nanos()));
   }
   if (open()) {
@@ -323,12 +329,6 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
 
 bool Connection::expects_peer() const { return !send_state_.drained() || receiver_.operations() > 0; }
 
-Time Connection::KeepaliveAt() const {
-  const bool often = unanswered_pings_ > 0 || expects_peer();
-  const Duration interval = context_->options.keepalive * (often ? 1 : kIdleKeepaliveFactor);
-  return std::max(last_heard_, last_ping_) + interval;
-}
-
 Time Connection::SenderTimeout() {
   if (std::exchange(sender_touched_, false)) {
     sender_timeout_ = sender_ == nullptr ? Time::Never() : sender_->PollTimeout();
@@ -351,11 +351,21 @@ Time Connection::PollTimeout() {
     case State::kClosing:
       break;
   }
-  Time next = std::min(KeepaliveAt(), retry_at_);
+  Time next = std::min(keepalive_.PollTimeout(context_->options.keepalive, expects_peer()), retry_at_);
   next = std::min(next, SenderTimeout());
   if (!control_link.linked()) next = std::min(next, acks_.deadline());
   if (!released_) next = std::min(next, last_active_ + context_->options.idle_after);
   return next;
+}
+
+// False: a path that may not be given up alone is dead.
+bool Connection::HandleSenderTimeout(Time now) {
+  if (SenderTimeout() > now) return true;
+  Sender* sender = active_sender();
+  const uint32_t before = sender->questions_in_a_row();
+  sender->HandleTimeout(now);
+  if (sender->questions_in_a_row() > before) keepalive_.OnQuestion(now);
+  return !sender->path_dead();
 }
 
 void Connection::HandleTimeout(Time now) {
@@ -385,19 +395,13 @@ void Connection::HandleTimeout(Time now) {
     case State::kClosing:
       break;
   }
-  if (SenderTimeout() <= now) active_sender()->HandleTimeout(now);
-  if (sender_ != nullptr && sender_->path_dead()) {
+  if (!HandleSenderTimeout(now)) {
     Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
     return;
   }
-  if (KeepaliveAt() <= now) {
-    if (unanswered_pings_ >= kPingsBeforeLost && now - last_heard_ >= options.peer_timeout) {
-      Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "no sign of life", now);
-      return;
-    }
-    send_ping_ = true;
-    last_ping_ = now;
-    if (unanswered_pings_ < 255) ++unanswered_pings_;
+  if (!keepalive_.HandleTimeout(options.keepalive, expects_peer(), options.peer_timeout, now)) {
+    Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "no sign of life", now);
+    return;
   }
   if (state_ == State::kClosing && retry_at_ <= now) {
     retry_at_ = Time::Never();

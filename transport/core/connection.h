@@ -11,10 +11,12 @@
 
 #include "transport/base/intrusive_list.h"
 #include "transport/core/context.h"
+#include "transport/core/keepalive.h"
 #include "transport/core/rx/receiver.h"
 #include "transport/core/secure_channel.h"
 #include "transport/core/tx/sender.h"
 #include "transport/wire/handshake.h"
+#include "transport/wire/presence.h"
 
 namespace paceline {
 
@@ -116,6 +118,16 @@ class Connection final : private wire::FrameHandler {
   bool LetAckWait(Time now);
   uint32_t control_port() const;
 
+  // ---- whether the peer still has it
+  // A question is to be sent, in a packet of its own; what it says, with this token, which nobody can guess.
+  bool ask_due() const { return open() && keepalive_.ask_due(); }
+  wire::PresencePacket TakeAsk(uint64_t token) {
+    keepalive_.TakeAsk(token);
+    return {.connection = id(), .token = token};
+  }
+  // Somebody says that the peer does not have it.
+  void HandleGone(const wire::PresencePacket& packet, Time now);
+
   // ---- time. What only waits to be sent (in the endpoint's control list) needs no timer.
   Time PollTimeout();
   void HandleTimeout(Time now);
@@ -148,13 +160,13 @@ class Connection final : private wire::FrameHandler {
   size_t MemoBytes() const { return memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0; }
   // Something other than an acknowledgement is to be said.
   bool frames_due() const {
-    if (send_close_ || send_close_ack_ || send_abort_ || send_ping_ || send_pong_) return true;
-    return open() && (receiver_.control_pending() || send_state_.demand_pending != 0);
+    if (send_close_ || send_close_ack_ || send_abort_ || send_pong_ || keepalive_.ping_due()) return true;
+    return open() && (keepalive_.ask_due() || receiver_.control_pending() || send_state_.demand_pending != 0);
   }
   bool expects_peer() const;
   void DropSender();
   Time SenderTimeout();
-  Time KeepaliveAt() const;
+  bool HandleSenderTimeout(Time now);
   void ClosePeers();
 
   // First what every packet looks at, last what few do.
@@ -162,9 +174,8 @@ class Connection final : private wire::FrameHandler {
   State state_ = State::kReserved;
   bool released_ = true;    // path state is given back
   bool say_abort_ = false;  // lingering: answer with an abort
-  bool send_close_ = false, send_close_ack_ = false, send_abort_ = false, send_ping_ = false, send_pong_ = false;
-  uint8_t tries_ = 0;  // of requests, later of saying that it closes
-  uint8_t unanswered_pings_ = 0;
+  bool send_close_ = false, send_close_ack_ = false, send_abort_ = false, send_pong_ = false;
+  uint8_t tries_ = 0;      // of requests, later of saying that it closes
   uint8_t last_port_ = 0;  // where the peer was heard last
   bool sender_touched_ = false;
   SendState send_state_;
@@ -172,7 +183,8 @@ class Connection final : private wire::FrameHandler {
   uint32_t pong_value_ = 0;
   Time sender_timeout_ = Time::Never();  // of sender_, unless it was touched since
   std::unique_ptr<Sender> sender_;       // only while it has something to do, and a while after
-  Time last_heard_, last_ping_, last_active_;
+  Keepalive keepalive_;
+  Time last_active_;
   Time retry_at_ = Time::Never();
   std::unique_ptr<SecureChannel> channel_;
   std::unique_ptr<Handshake> handshake_;  // only while it is being set up

@@ -53,6 +53,8 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
+  // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
+  first_generation_ = static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & kGenerationMask;
 }
 
 Endpoint::Impl::~Impl() {
@@ -147,9 +149,9 @@ Connection* Endpoint::Impl::NewConnection() {
   } else {
     if (slots_.size() > std::min(context_.options.max_connections, limits::kMaxConnections - 1)) return nullptr;
     slot = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    slots_.push_back({.generation = first_generation_});
   }
-  slots_[slot].generation = (slots_[slot].generation + 1) & ((1u << (32 - kSlotBits)) - 1);
+  slots_[slot].generation = (slots_[slot].generation + 1) & kGenerationMask;
   const ConnectionId id = slots_[slot].generation << kSlotBits | slot;
   slots_[slot].connection = std::make_unique<Connection>(&context_, id);
   ++live_;

@@ -3,6 +3,7 @@
 //   endpoint.cc             memory, connections, the facade
 //   endpoint_operations.cc  posting operations
 //   endpoint_handshake.cc   connection set-up, answers to strangers
+//   endpoint_presence.cc    whether a peer still has a connection
 //   endpoint_io.cc          arrivals, departures, time
 //
 // Thread rule: as endpoint.h.
@@ -142,6 +143,14 @@ class Endpoint::Impl {
   // A request in another version: its first fields stand where they stand in ours.
   void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment, Time now);
 
+  // ---- presence
+  void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body, const LaneAddress& source);
+
+  void HandleGone(ConnectionId id, std::span<const uint8_t> body, Time now);
+
+  // The question that is due; returns its size.
+  size_t BuildAsk(Connection& connection, std::span<uint8_t> buffer);
+
   // ---- answers to strangers: packets that belong to no established connection
   struct Reply {
     uint32_t port = 0;
@@ -219,6 +228,7 @@ class Endpoint::Impl {
 
   static constexpr uint32_t kSlotBits = 20;  // of a connection id; the rest counts the uses of the slot
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
+  static constexpr uint32_t kGenerationMask = (1u << (32 - kSlotBits)) - 1;
 
   CoreContext context_;
   CookieJar cookies_;
@@ -228,6 +238,7 @@ class Endpoint::Impl {
   size_t most_payload_ = 0;
   std::vector<uint8_t> decrypted_;  // payload of the packet that is being handled
   std::vector<Slot> slots_;
+  uint32_t first_generation_ = 0;    // of each slot
   std::deque<uint32_t> free_slots_;  // the longest unused first
   size_t live_ = 0;
   uint32_t next_listener_ = 1;

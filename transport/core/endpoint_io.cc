@@ -115,6 +115,12 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
     case wire::PacketType::kRefuse:
       HandleRefuse(common->connection, body, now);
       return;
+    case wire::PacketType::kAsk:
+      HandleAsk(port, common->connection, body, *segment.source);
+      return;
+    case wire::PacketType::kGone:
+      HandleGone(common->connection, body, now);
+      return;
     case wire::PacketType::kInvalid:
       break;
   }
@@ -257,11 +263,15 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       filled += TransmitRequest(connection, port, burst, at + filled, now);
     } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
-      const size_t size = connection->BuildControl(std::span(burst.headers[at + filled]).first(most), now);
+      const std::span<uint8_t> packet = std::span(burst.headers[at + filled]).first(most);
+      const bool asks = connection->ask_due();
+      const size_t size = asks ? BuildAsk(*connection, packet) : connection->BuildControl(packet, now);
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().handle[port], size);
-        burst.segments[at + filled].entropy = NextControlEntropy(port);
-        Seal(*connection, burst, at + filled, 1);
+        if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
+          burst.segments[at + filled].entropy = NextControlEntropy(port);
+          Seal(*connection, burst, at + filled, 1);
+        }
         ++filled;
       }
       After(connection, now);

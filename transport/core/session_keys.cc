@@ -26,6 +26,8 @@ wire::HandshakeTag Tag(const crypto::Secret& key, std::span<const uint8_t> packe
 Identity::Identity(const crypto::Secret& cluster_key, const crypto::Secret& seed)
     : root_(crypto::HkdfExtract(Bytes(kRootSalt), cluster_key)),
       init_key_(crypto::HkdfExpand(root_, "paceline init")),
+      ask_key_(crypto::HkdfExpand(root_, "paceline ask")),
+      gone_key_(crypto::HkdfExpand(root_, "paceline gone")),
       seed_(seed) {}
 
 crypto::Secret Identity::NewPrivateKey() {
@@ -39,6 +41,10 @@ wire::HandshakeTag Identity::TagInit(std::span<const uint8_t> packet) const { re
 wire::HandshakeTag Identity::TagRefuse(std::span<const uint8_t> packet, const crypto::Secret& init_digest) const {
   return Tag(crypto::HkdfExpand(root_, "paceline refuse", init_digest), packet);
 }
+
+wire::HandshakeTag Identity::TagAsk(std::span<const uint8_t> packet) const { return Tag(ask_key_, packet); }
+
+wire::HandshakeTag Identity::TagGone(std::span<const uint8_t> packet) const { return Tag(gone_key_, packet); }
 
 bool EqualTags(const wire::HandshakeTag& a, const wire::HandshakeTag& b) { return crypto::EqualSecrets(a, b); }
 

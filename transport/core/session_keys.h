@@ -6,6 +6,7 @@
 //   Init's tag    = HMAC(HKDF-Expand(root, "paceline init"), packet): proves the client before anything is computed
 //   digest        = HMAC("paceline init digest", Init without cookie and tag)
 //   Refuse's tag  = HMAC(HKDF-Expand(root, "paceline refuse" digest), packet)
+//   Ask's tag     = HMAC(HKDF-Expand(root, "paceline ask"), packet); Gone's with "paceline gone"
 //   session       = HKDF-Extract(root, X25519(client, server))
 //   Accept's tag  = HMAC(HKDF-Expand(session, "paceline accept" digest), packet)
 //   first secrets = HKDF-Expand(session, "paceline to server" or "paceline to client", digest of Init and Accept)
@@ -40,11 +41,16 @@ class Identity {
   // `init_digest`: of the request that is refused, which was made with our key.
   wire::HandshakeTag TagRefuse(std::span<const uint8_t> packet, const crypto::Secret& init_digest) const;
 
+  wire::HandshakeTag TagAsk(std::span<const uint8_t> packet) const;
+  wire::HandshakeTag TagGone(std::span<const uint8_t> packet) const;
+
   const crypto::Secret& root() const { return root_; }
 
  private:
   crypto::Secret root_;
   crypto::Secret init_key_;
+  crypto::Secret ask_key_;
+  crypto::Secret gone_key_;
   crypto::Secret seed_;
 };
 

@@ -55,7 +55,8 @@ struct TxSegment {
   bool ecn_capable = false;   // ask switches to mark rather than drop
   bool control = false;       // acknowledgements, grants, requests: may use a priority queue, never trimmed
   bool telemetry = false;     // packets: ask switches for in-band telemetry; without the capability ignored
-  uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route
+  uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route; who gets a packet of entropy 0
+                              // can answer to its source
   uint32_t peer = 0;          // from Lane::OpenPeer
   uint16_t header_bytes = 0;  // packets: bytes at `header`
   uint32_t payload_bytes = 0;

@@ -32,6 +32,8 @@ enum class PacketType : uint8_t {
   kRefuse = 4,   // handshake.h
   kData = 5,     // below
   kControl = 6,  // frames.h
+  kAsk = 7,      // presence.h
+  kGone = 8,     // presence.h
 };
 
 // Flags of the common header.

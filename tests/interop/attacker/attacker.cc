@@ -5,7 +5,7 @@
 //   modify    packets that passed, with some bits changed and the checksum made right
 //   truncate  packets that passed, cut off somewhere
 //   inject    packets that nobody sent, for connections that passed: writes to guessed memory keys, sends, credit,
-//             acknowledgements, closes and aborts
+//             acknowledgements, closes and aborts, questions for a connection and answers that it is gone
 //   flood     requests to connect, each in another stranger's name, most with a made-up cookie
 #include <arpa/inet.h>
 #include <time.h>
@@ -25,6 +25,7 @@
 #include "transport/wire/frames.h"
 #include "transport/wire/handshake.h"
 #include "transport/wire/packet.h"
+#include "transport/wire/presence.h"
 
 namespace paceline::interop {
 namespace {
@@ -74,7 +75,7 @@ class Attacker {
     const auto victim = ConnectionOf(datagram.payload);
     std::vector<uint8_t> bytes(2048);
     size_t size = 0;
-    switch (random_.Below(6)) {
+    switch (random_.Below(7)) {
       case 0:
         size = Data(victim, wire::MessageKind::kWrite, bytes);
         break;
@@ -83,6 +84,9 @@ class Attacker {
         break;
       case 2:
         size = Data(victim, wire::MessageKind::kReadRequest, bytes);
+        break;
+      case 3:
+        size = Presence(victim, bytes);
         break;
       default:
         size = Control(victim, bytes);
@@ -178,6 +182,13 @@ class Attacker {
     const size_t size = writer.size();
     wire::FinishPacket(std::span(bytes).first(size), wire::PacketType::kControl, 0, connection);
     return size;
+  }
+
+  size_t Presence(uint32_t connection, std::vector<uint8_t>& bytes) {
+    wire::PresencePacket packet{.connection = connection, .token = random_.Next(), .tagged = random_.Chance(0.5)};
+    Fill(packet.tag);
+    const auto type = random_.Chance(0.5) ? wire::PacketType::kAsk : wire::PacketType::kGone;
+    return wire::EncodePresence(type, packet, connection, bytes);
   }
 
   Random random_;

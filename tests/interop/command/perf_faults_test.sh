@@ -7,9 +7,9 @@ umask 077
 head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key"
 head -c 32 /dev/zero | od -An -v -tx1 | tr -d ' \n' >"$work/other"
 
-# start_server PORT: without `timeout` in front, as signals are to reach the command itself.
+# start_server PORT [ADDRESS]: without `timeout` in front, as signals are to reach the command itself.
 start_server() {
-  "$paceline" perf server --port "$1" --listen 127.0.0.1 >"$work/server.out" 2>&1 &
+  "$paceline" perf server --port "$1" --listen 127.0.0.1 --device "${2:-127.0.0.1}" >"$work/server.out" 2>&1 &
   server=$!
   sleep 0.5
 }
@@ -32,6 +32,22 @@ for key in none "$work/key"; do
   status=$?
   [[ $status == 1 ]] || fail "the survivor's status is $status, not 1: $(cat "$work/client.out")"
   grep -q "peer lost" "$work/client.out" || fail "the survivor does not say why: $(cat "$work/client.out")"
+
+  # The same, and the new process has the address of the old: it says that it does not have the connection.
+  start_server 28534 127.0.0.1:28535
+  timeout 60 "$paceline" perf client 127.0.0.1 --port 28534 --size 1M --seconds 30 >"$work/client.out" 2>&1 &
+  client=$!
+  sleep 1.5
+  kill -KILL $server
+  wait $server 2>/dev/null
+  start_server 28534 127.0.0.1:28535
+  expect 0 "yes" perf client 127.0.0.1 --port 28534 --op write --size 64K --seconds 4
+  wait $server || fail "the server at the old address: $(cat "$work/server.out")"
+  wait $client
+  status=$?
+  [[ $status == 1 ]] || fail "the status of who lost its peer is $status, not 1: $(cat "$work/client.out")"
+  grep -q "does not have the connection" "$work/client.out" ||
+    fail "the restarted process was not told apart: $(cat "$work/client.out")"
 
   # Stopped for a while: nothing is lost.
   start_server 28532

@@ -88,6 +88,8 @@ class Sender {
   // Changes only with a call of a member that is not const.
   Time PollTimeout() const;
   void HandleTimeout(Time now);
+  // Probes, time-outs and demands since the last news; grows with each, to some number.
+  uint32_t questions_in_a_row() const { return probes_ + backoff_ + stuck_backoff_; }
   // A path of a lane with remote placement has been silent for the peer time-out: the connection cannot go on.
   bool path_dead() const { return path_dead_; }
 

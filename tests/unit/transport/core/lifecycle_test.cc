@@ -6,6 +6,7 @@
 
 #include "tests/support/core_fixture.h"
 #include "transport/base/random.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -260,13 +261,77 @@ TEST_P(LifecycleTest, ARestartedPeerIsToldApart) {
   world().RunFor(Duration::Micros(40));
   world().Restart(1, 999);
   const Time start = now();
-  ASSERT_TRUE(AwaitClosed(0, Duration::Seconds(15)));
-  world().RunUntil([&] { return pending(0) == 0; }, Duration::Seconds(1));
+  ASSERT_TRUE(AwaitClosed(0, Duration::Millis(200)));
+  EXPECT_EQ(Reason(0), CloseReason::kPeerLost);
+  world().RunUntil([&] { return pending(0) == 0; }, Duration::Millis(1));
   EXPECT_EQ(pending(0), 0u);
+  ExpectStatus(0, {OperationStatus::kOk, OperationStatus::kPeerLost});
+  EXPECT_EQ(endpoint(0).counters().connections_gone, 1u);
+  EXPECT_EQ(endpoint(1).counters().gones_sent, 2u);
   RecordProperty("noticed_after_us", static_cast<int>((now() - start).micros()));
   // A new connection works at once.
   const auto fresh = world().Connect(0, 1);
   EXPECT_NE(fresh.first, kNoConnection);
+}
+
+TEST_P(LifecycleTest, ARestartedPeerIsToldApartByWhoOnlyWaits) {
+  world().RunFor(Duration::Millis(100));
+  const uint64_t receive = Receive(0, NewBuffer(10), 1);
+  world().Restart(1, 999);
+  ASSERT_TRUE(AwaitClosed(0, Duration::Millis(2100))) << "with the first question after two seconds of silence";
+  EXPECT_EQ(Await(0, receive).status, OperationStatus::kPeerLost);
+}
+
+TEST_P(LifecycleTest, ARestartedPeerOfAnIdleConnectionIsToldApart) {
+  world().RunFor(Duration::Millis(100));
+  world().Restart(1, 999);
+  ASSERT_TRUE(AwaitClosed(0, Duration::Millis(30'200)));
+  EXPECT_EQ(Reason(0), CloseReason::kPeerLost);
+}
+
+// A peer that does not know the question, as those of earlier releases, is silent: then only the time-out tells.
+TEST_P(LifecycleTest, ARestartedPeerThatAnswersNoQuestionsIsLostAfterTheTimeout) {
+  PostAMix();
+  world().RunFor(Duration::Micros(40));
+  network().SetHook([](NetworkPacket& packet, Fate& fate) {
+    fate.drop = !packet.bytes.empty() && (packet.bytes[0] & 0x0f) == static_cast<int>(wire::PacketType::kGone);
+  });
+  world().Restart(1, 999);
+  const Time start = now();
+  ASSERT_TRUE(AwaitClosed(0, Duration::Seconds(15)));
+  EXPECT_GE(now() - start, Duration::Seconds(9));
+}
+
+TEST_P(LifecycleTest, APeerThatHasTheConnectionDoesNotSayOtherwise) {
+  network().SetHook([this](NetworkPacket& packet, Fate& fate) {
+    fate.drop = now() < Time() + Duration::Seconds(3);
+    if (!packet.bytes.empty() && (packet.bytes[0] & 0x0f) == static_cast<int>(wire::PacketType::kAsk)) {
+      EXPECT_EQ(packet.entropy, 0u) << "an answer to its source would reach nobody";
+    }
+  });
+  GuardedBuffer& in = NewBuffer(300'000);
+  const uint64_t receive = Receive(1, in, 1);
+  AwaitOk(0, Send(0, NewFilled(300'000, 1), 1));
+  AwaitOk(1, receive);
+  world().RunFor(Duration::Seconds(120));
+  EXPECT_GT(endpoint(0).counters().asks_sent, 3u);
+  EXPECT_EQ(endpoint(0).counters().gones_sent + endpoint(1).counters().gones_sent, 0u);
+}
+
+// What an earlier process's peer still sends is nobody's, though the new one has as many connections.
+TEST_P(LifecycleTest, NothingForAnEarlierProcessReachesAConnectionOfTheNew) {
+  world().RunFor(Duration::Millis(100));
+  host(0).Freeze();
+  world().Restart(1, 999);
+  host(0).Thaw();
+  const auto [ours, theirs] = world().Connect(0, 1);
+  ASSERT_NE(theirs, kNoConnection);
+  EXPECT_NE(theirs, connection(1));
+  const uint64_t unknown = endpoint(1).counters().rx_unknown_connection;
+  Send(0, NewFilled(100, 1), 1);  // on the old connection
+  ASSERT_TRUE(AwaitClosed(0, Duration::Millis(200)));
+  EXPECT_GT(endpoint(1).counters().rx_unknown_connection, unknown);
+  EXPECT_EQ(endpoint(1).counters().unexpected_messages, 0u);
 }
 
 TEST_P(LifecycleTest, AnIdleConnectionStaysAndCostsLittle) {

@@ -11,6 +11,7 @@
 #include "transport/wire/checksum.h"
 #include "transport/wire/handshake.h"
 #include "transport/wire/packet.h"
+#include "transport/wire/presence.h"
 
 namespace paceline::support {
 namespace {
@@ -194,6 +195,60 @@ TEST_P(ProtectionTest, TheServersOwnRefusalsOfForgedRequestsStopNothing) {
   EXPECT_GT(endpoint(0).counters().rx_forged, 0u);
   EXPECT_GT(longest, 0u);
   EXPECT_LE(longest, wire::kCommonBytes + 16) << "an answer longer than the question amplifies";
+}
+
+// Somebody on the way answers each question with a Gone, with its right token: the peer, who is only stopped for a
+// while, is not taken for gone.
+TEST_P(ProtectionTest, AForgedGoneEndsNothing) {
+  Start(Keyed(1, 1, GetParam()));
+  uint32_t forgeries = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate&) {
+    if (TypeOf(packet) != wire::PacketType::kAsk) return;
+    const auto ask = wire::ParsePresence(std::span(packet.bytes).subspan(wire::kCommonBytes));
+    ASSERT_TRUE(ask.has_value());
+    wire::PresencePacket gone = *ask;
+    gone.connection = connection(1);
+    for (const bool tagged : {false, true}) {  // the tag is the question's
+      gone.tagged = tagged;
+      NetworkPacket forged;
+      forged.from = packet.to;
+      forged.to = packet.from;
+      forged.bytes.resize(limits::kMaxControlBytes);
+      forged.header_bytes =
+          static_cast<uint32_t>(wire::EncodePresence(wire::PacketType::kGone, gone, ask->connection, forged.bytes));
+      forged.bytes.resize(forged.header_bytes);
+      network().Inject(forged);
+      ++forgeries;
+    }
+  });
+  const uint64_t received = Receive(1, NewBuffer(100'000));
+  const uint64_t sent = Send(0, NewFilled(100'000, 1));
+  world().RunFor(Duration::Micros(3));
+  host(1).Freeze();
+  world().RunFor(Duration::Seconds(3));
+  host(1).Thaw();
+  AwaitOk(0, sent);
+  AwaitOk(1, received);
+  EXPECT_GE(forgeries, 4u);
+  EXPECT_EQ(endpoint(0).counters().rx_forged, forgeries);
+}
+
+// Questions of who has no key, or another one, are not answered; nor of who has one where there is none.
+TEST_P(ProtectionTest, QuestionsOfStrangersAreNotAnswered) {
+  for (const auto& [first, second] : {std::pair(1, 2), std::pair(1, -1), std::pair(-1, 1)}) {
+    Start(Keyed(first, second, GetParam()), false);
+    // A connection that only one side has, of an endpoint without its peer.
+    const ConnectionId ours = endpoint(0).ReserveConnection();
+    endpoint(0).Establish(ours, {.peer_connection = 77, .addresses = {world().lane(1).address()}}, now());
+    std::array<uint8_t, 8> bytes{};
+    endpoint(0).PostSend(ours, {.buffer = {.data = bytes.data(), .bytes = bytes.size()}}, now());
+    host(0).Touch();
+    world().RunFor(Duration::Seconds(1));
+    EXPECT_GT(endpoint(0).counters().asks_sent, 0u);
+    EXPECT_GT(endpoint(1).counters().rx_forged, 0u) << first << " " << second;
+    EXPECT_EQ(endpoint(1).counters().gones_sent, 0u) << first << " " << second;
+    EXPECT_EQ(endpoint(0).counters().connections_gone, 0u);
+  }
 }
 
 // What made one connection makes no other one when that is over.
