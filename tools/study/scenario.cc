@@ -372,7 +372,8 @@ absl::StatusOr<Scenario> LoadScenario(const toml::table& table, const std::strin
 
 absl::StatusOr<Workload> WorkloadOf(const Scenario& scenario, uint64_t seed) {
   const sim::TopologyConfig& topology = scenario.fabric.topology;
-  WorkloadHosts hosts = {.count = topology.hosts, .gbps = topology.link_gbps * topology.nics_per_host};
+  WorkloadHosts hosts = {
+      .count = topology.hosts, .nics = topology.nics_per_host, .gbps = topology.link_gbps * topology.nics_per_host};
   if (topology.graph != nullptr) {
     // In the mean: the hosts are the first nodes.
     double sum = 0;

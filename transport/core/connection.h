@@ -40,6 +40,7 @@ class Connection final : private wire::FrameHandler {
   Sender& sender();
   Sender* active_sender() { return sender_.get(); }
   Receiver& receiver() { return receiver_; }
+  const Receiver& receiver() const { return receiver_; }
   const PeerInfo& peer() const { return peer_; }
 
   // ---- life cycle
@@ -163,7 +164,7 @@ class Connection final : private wire::FrameHandler {
   uint8_t close_tries_ = 0;
   uint8_t request_tries_ = 0;
   uint8_t unanswered_pings_ = 0;
-  uint8_t last_port_ = 0;  // where the peer was heard last
+  uint8_t last_port_ = 0;  // where the peer was heard last, or is to be spoken to first
   uint32_t pong_value_ = 0;
   uint32_t listener_ = 0;
   uint64_t nonce_ = 0;

@@ -74,6 +74,7 @@ std::string CollectiveSentence(const nlohmann::json& scenario) {
   std::string ranks = CountAt(scenario, "workload.ranks", "All") + " ranks";
   if (NumberAt(scenario, "workload.ranks").value_or(0) == 0) ranks = "All ranks of " + Hosts(scenario);
   if (per_host > 1) ranks += ", " + FormatCount(per_host) + " to a host,";
+  if (TextAt(scenario, "workload.rails") == "pinned") ranks += " each bound to the NIC of its place,";
   if (kind.starts_with("allreduce")) {
     return ranks + " sum up a buffer of " + bytes + " (all-reduce, " + AllReduceAlgorithm(scenario) + ").";
   }

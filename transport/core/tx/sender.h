@@ -82,6 +82,8 @@ class Sender {
   // False: another Fill, of this port or of any, would give nothing until something changes or next_send() comes.
   bool may_have_more(uint32_t port) const { return (ready_ports_ >> port & 1) != 0; }
   bool may_have_more() const { return ready_ports_ != 0; }
+  // Nothing came back of what was sent through this local port for some time.
+  bool suspects(uint32_t port) const { return health_.IsSuspect(port); }
   // A local port has come up or gone down.
   void OnPortChange() { ready_ports_ = AllPorts(); }
   Time next_send() const { return next_send_; }
@@ -154,6 +156,7 @@ class Sender {
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
+  bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
 
