@@ -44,9 +44,16 @@ void IdealModel::AddLevels(bool of_nics) {
     add(0, member, member + 1, nic);
   }
   for (const sim::SwitchInfo& s : topology_.switches()) {
-    for (uint32_t i = 0; i < s.up_ports; ++i) {
-      add(s.tier == sim::Tier::kTor ? 1 : 2, of_nics ? s.first_slot : s.first_host, of_nics ? s.end_slot : s.end_host,
-          s.first_up_port + i);
+    const uint32_t first = of_nics ? s.first_slot : s.first_host, end = of_nics ? s.end_slot : s.end_host;
+    for (uint32_t port = s.first_up_port; port < s.first_up_port + s.up_ports; ++port) {
+      add(s.tier == sim::Tier::kTor ? 1 : 2, first, end, port);
+      const uint32_t to = topology_.links()[port].to;
+      if (s.tier != sim::Tier::kTor || to < topology_.nics()) continue;
+      const sim::SwitchInfo& other = topology_.switch_of_node(to);
+      if (other.tier != sim::Tier::kTor || other.pod == s.pod) continue;
+      // From group to group of a dragonfly. A group begins at a multiple of its size.
+      const uint32_t group = topology_.config().pod_size * ((end - first) / (s.end_host - s.first_host));
+      add(2, first / group * group, (first / group + 1) * group, port);
     }
   }
   for (const auto& level : levels) {

@@ -148,7 +148,7 @@ class Run : public FlowEvents {
     const sim::TopologyConfig& t = scenario_.fabric.topology;
     if (t.kind == sim::TopologyKind::kDumbbell) return t.hosts / 2;
     const bool pods = t.kind != sim::TopologyKind::kLeafSpine && t.tiers == 3;
-    return pods ? t.pod_size : t.tor_radix;
+    return pods || t.kind == sim::TopologyKind::kDragonfly ? t.pod_size : t.tor_radix;
   }
 
   // What one host can take from other groups when all take theirs; zero: as much as its link.

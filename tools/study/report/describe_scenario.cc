@@ -163,6 +163,10 @@ std::string Topology(const nlohmann::json& fabric) {
   const auto pod = NumberAt(fabric, "pod_size");
   if (radix && *radix > 0) text += ", " + FormatPlural(*radix, "host", "hosts") + " per ToR";
   if (tree && pod && *pod > 0) text += ", pods of " + FormatCount(*pod);
+  if (const auto links = NumberAt(fabric, "global_links"); links && pod) {
+    text += ", groups of " + FormatCount(*pod) + ", " + FormatPlural(*links, "global link", "global links") +
+            " per router, routing " + TextAt(fabric, "routing");
+  }
   return text + Oversubscription(fabric);
 }
 

@@ -246,6 +246,22 @@ TEST_F(IdealTest, WhatIsBoundToANicHasThatNicsLinks) {
   EXPECT_NEAR(sim::PicosToMicros(left.WorkloadIdeal(workload).value().flows), 332.8 / 3 + far_rtt - 0.3328, 0.001);
 }
 
+TEST_F(IdealTest, GroupsOfADragonflyShareTheirGlobalLinks) {
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kDragonfly;
+  config.pod_size = 8;
+  config.tor_radix = 2;
+  config.global_links = 1;
+  config.hosts = 24;  // three groups of four routers, two links between any two: four leave a group
+  const sim::Topology topology = *sim::Topology::Create(config);
+  Workload workload;
+  for (uint32_t i = 0; i < 24; ++i) {
+    workload.flows.push_back({.source = i, .destination = (i + 8) % 24, .bytes = 4096'000});
+  }
+  const double rtt = 5 * (0.3328 + 1 + 0.00512 + 1);
+  EXPECT_NEAR(Micros(topology, workload), 8 * 332.8 / 4 + rtt - 0.3328, 0.001);
+}
+
 TEST_F(IdealTest, LastingDamageTakesCapacity) {
   const sim::Topology topology = FatTree();
   sim::FabricConfig config;
