@@ -47,7 +47,7 @@ std::pair<ConnectionId, ConnectionId> ScriptedWorld::Connect(uint32_t a, uint32_
   return {ours, theirs};
 }
 
-std::pair<ConnectionId, ConnectionId> ScriptedWorld::Establish(uint32_t a, uint32_t b) {
+std::pair<ConnectionId, ConnectionId> ScriptedWorld::Establish(uint32_t a, uint32_t b, uint32_t ports) {
   const ConnectionId ours = endpoint(a).ReserveConnection();
   const ConnectionId theirs = endpoint(b).ReserveConnection();
   auto addresses = [this](uint32_t h) {
@@ -55,8 +55,8 @@ std::pair<ConnectionId, ConnectionId> ScriptedWorld::Establish(uint32_t a, uint3
     for (uint32_t port = 0; port < options_.ports; ++port) all.push_back(lane(h, port).address());
     return all;
   };
-  endpoint(a).Establish(ours, {.peer_connection = theirs, .addresses = addresses(b)}, now());
-  endpoint(b).Establish(theirs, {.peer_connection = ours, .addresses = addresses(a)}, now());
+  endpoint(a).Establish(ours, {.peer_connection = theirs, .addresses = addresses(b), .ports = ports}, now());
+  endpoint(b).Establish(theirs, {.peer_connection = ours, .addresses = addresses(a), .ports = ports}, now());
   return {ours, theirs};
 }
 

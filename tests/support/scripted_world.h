@@ -60,8 +60,8 @@ class ScriptedWorld {
   }
 
   // Connection numbers at `a` and at `b`; {0, 0} when it failed.
-  std::pair<ConnectionId, ConnectionId> Connect(uint32_t a, uint32_t b);    // with the handshake
-  std::pair<ConnectionId, ConnectionId> Establish(uint32_t a, uint32_t b);  // without
+  std::pair<ConnectionId, ConnectionId> Connect(uint32_t a, uint32_t b);                        // with the handshake
+  std::pair<ConnectionId, ConnectionId> Establish(uint32_t a, uint32_t b, uint32_t ports = 0);  // without
 
   // Puts an end to the host (a crash) and starts a new one with the same addresses.
   void Restart(uint32_t host, uint64_t seed);

@@ -51,9 +51,12 @@ absl::StatusOr<std::unique_ptr<Host>> Host::Create(const EngineOptions& options,
 
 void Host::AwaitFirstPacket(uint32_t source_host, ConnectionId connection, uint64_t largest_bytes) {
   if (awaited_.size() <= source_host) awaited_.resize(source_host + 1);
-  Awaited& awaited = awaited_[source_host];
-  awaited.connection = connection;
-  awaited.largest_bytes = std::max(awaited.largest_bytes, largest_bytes);
+  for (Awaited& awaited : awaited_[source_host]) {
+    if (awaited.connection != connection) continue;
+    awaited.largest_bytes = std::max(awaited.largest_bytes, largest_bytes);
+    return;
+  }
+  awaited_[source_host].push_back({connection, largest_bytes});
 }
 
 Time Host::Prepare() {
@@ -142,18 +145,19 @@ bool Host::Post(const Posting& posting, Time now) {
 bool Host::PostForUnexpected(Time now) {
   if (awaited_.empty()) return false;
   const uint64_t unexpected = endpoint().counters().unexpected_messages;
-  const uint64_t arrived = unexpected - unexpected_seen_;
-  if (arrived == 0) return false;
+  if (unexpected == unexpected_seen_) return false;
   unexpected_seen_ = unexpected;
   bool posted = false;
   for (const uint32_t nic : sources_) {
     const uint32_t source = nic / nics_;
-    if (source >= awaited_.size() || awaited_[source].connection == kNoConnection) continue;
-    ReceiveRequest request;
-    request.buffer = {nullptr, awaited_[source].largest_bytes, region_};
-    request.ignore = ~uint64_t{0};
-    for (uint64_t i = 0; i < arrived; ++i) {
-      posted |= endpoint().PostReceive(awaited_[source].connection, request, now) == PostResult::kOk;
+    if (source >= awaited_.size()) continue;
+    for (const Awaited& awaited : awaited_[source]) {
+      ReceiveRequest request;
+      request.buffer = {nullptr, awaited.largest_bytes, region_};
+      request.ignore = ~uint64_t{0};
+      for (uint32_t left = endpoint().UnexpectedMessages(awaited.connection); left > 0; --left) {
+        posted |= endpoint().PostReceive(awaited.connection, request, now) == PostResult::kOk;
+      }
     }
   }
   return posted;

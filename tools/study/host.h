@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "transport/base/time.h"
 #include "transport/engine/engine.h"
@@ -51,7 +52,7 @@ class Host : public sim::HostDriver {
   // Before the run: postings with their time.
   void Schedule(const Posting& posting) { scheduled_.push_back(posting); }
   // Instead of a posting of a receive: one for whichever send arrives over this connection without one, posted when its
-  // first packet has arrived. `largest_bytes`: of all such sends.
+  // first packet has arrived. `largest_bytes`: of the sends meant; the largest of all calls counts.
   void AwaitFirstPacket(uint32_t source_host, ConnectionId connection, uint64_t largest_bytes);
   // Sorts; returns when to be polled first.
   Time Prepare();
@@ -88,7 +89,8 @@ class Host : public sim::HostDriver {
     ConnectionId connection = kNoConnection;
     uint64_t largest_bytes = 0;
   };
-  std::vector<Awaited> awaited_;  // by source host; empty when all receives are posted ahead
+  // By source host, the connections from there; empty when all receives are posted ahead.
+  std::vector<absl::InlinedVector<Awaited, 1>> awaited_;
   uint64_t unexpected_seen_ = 0;
   std::array<Completion, 16> completions_;
 };

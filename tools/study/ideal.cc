@@ -17,34 +17,62 @@ IdealModel::IdealModel(const sim::Topology& topology, uint32_t mtu_bytes, uint32
       mtu_bytes_(mtu_bytes),
       header_bytes_(header_bytes),
       link_fraction_(std::move(link_fraction)) {
-  // Ports that leave a subtree, by level: NICs' uplinks, uplinks of the ToRs of the same hosts, then all uplinks of a
-  // pod together.
-  std::vector<std::map<uint32_t, Subtree>> levels(3);
-  const auto add = [&](size_t level, uint32_t first_host, uint32_t end_host, uint32_t port) {
-    Subtree& subtree = levels[level][first_host];
-    subtree.first_host = first_host;
-    subtree.end_host = end_host;
-    subtree.up += Rate(port);
-    subtree.down += Rate(topology_.links()[port].reverse);
-  };
   for (uint32_t nic = 0; nic < topology_.nics(); ++nic) {
     fastest_nic_ = std::max(fastest_nic_, topology_.links()[nic].bits_per_second);
-    add(0, topology.host_of(nic), topology.host_of(nic) + 1, nic);
+  }
+  AddLevels(/*of_nics=*/false);
+  if (topology.config().nics_per_host > 1) AddLevels(/*of_nics=*/true);
+}
+
+void IdealModel::AddLevels(bool of_nics) {
+  // By level, and there by the first member: NICs' uplinks, uplinks of the ToRs of the same members, then all uplinks
+  // of a pod together.
+  struct Members {
+    uint32_t first = 0, end = 0;  // hosts or slots
+    Subtree links;
+  };
+  std::vector<std::map<uint32_t, Members>> levels(3);
+  const auto add = [&](size_t level, uint32_t first, uint32_t end, uint32_t port) {
+    Members& members = levels[level][first];
+    members.first = first;
+    members.end = end;
+    members.links.up += Rate(port);
+    members.links.down += Rate(topology_.links()[port].reverse);
+  };
+  for (uint32_t nic = 0; nic < topology_.nics(); ++nic) {
+    const uint32_t member = of_nics ? topology_.slot_of(nic) : topology_.host_of(nic);
+    add(0, member, member + 1, nic);
   }
   for (const sim::SwitchInfo& s : topology_.switches()) {
-    for (uint32_t i = 0; i < s.up_ports; ++i) {
-      add(s.tier == sim::Tier::kTor ? 1 : 2, s.first_host, s.end_host, s.first_up_port + i);
+    const uint32_t first = of_nics ? s.first_slot : s.first_host, end = of_nics ? s.end_slot : s.end_host;
+    for (uint32_t port = s.first_up_port; port < s.first_up_port + s.up_ports; ++port) {
+      add(s.tier == sim::Tier::kTor ? 1 : 2, first, end, port);
+      const uint32_t to = topology_.links()[port].to;
+      if (s.tier != sim::Tier::kTor || to < topology_.nics()) continue;
+      const sim::SwitchInfo& other = topology_.switch_of_node(to);
+      if (other.tier != sim::Tier::kTor || other.pod == s.pod) continue;
+      // From group to group of a dragonfly. A group begins at a multiple of its size.
+      const uint32_t group = topology_.config().pod_size * ((end - first) / (s.end_host - s.first_host));
+      add(2, first / group * group, (first / group + 1) * group, port);
     }
   }
   for (const auto& level : levels) {
     if (level.empty()) continue;
-    levels_.emplace_back();
-    subtree_of_host_.emplace_back(topology_.config().hosts);
-    for (const auto& [first_host, subtree] : level) {
-      for (uint32_t host = subtree.first_host; host < subtree.end_host; ++host) {
-        subtree_of_host_.back()[host] = static_cast<uint32_t>(levels_.back().size());
+    Level& added = levels_.emplace_back();
+    added.of_nics = of_nics;
+    std::vector<uint32_t> subtree_of(of_nics ? topology_.nics() : topology_.config().hosts);
+    for (const auto& [first, members] : level) {
+      for (uint32_t member = members.first; member < members.end; ++member) {
+        subtree_of[member] = static_cast<uint32_t>(added.subtrees.size());
       }
-      levels_.back().push_back(subtree);
+      added.subtrees.push_back(members.links);
+    }
+    if (!of_nics) {
+      added.subtree_of = std::move(subtree_of);
+      continue;
+    }
+    for (uint32_t nic = 0; nic < topology_.nics(); ++nic) {
+      added.subtree_of.push_back(subtree_of[topology_.slot_of(nic)]);
     }
   }
 }
@@ -56,24 +84,36 @@ double IdealModel::Rate(uint32_t port) const {
 
 uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(bytes) * header_bytes_; }
 
-// What the slower of its hosts can do, in bits per second.
+uint32_t IdealModel::NicOf(const Flow& flow, uint32_t host) const {
+  return host * topology_.config().nics_per_host + (flow.nic == kAllNics ? 0 : flow.nic);
+}
+
+bool IdealModel::KeepsToItsNic(const Flow& flow) const {
+  return flow.nic != kAllNics && Rate(NicOf(flow, flow.source)) > 0 &&
+         Rate(topology_.links()[NicOf(flow, flow.destination)].reverse) > 0;
+}
+
+// What the slower of its hosts can do, in bits per second; or of its NICs.
 double IdealModel::Line(const Flow& flow) const {
+  if (flow.nic != kAllNics) {
+    const auto& links = topology_.links();
+    return static_cast<double>(std::min(links[NicOf(flow, flow.source)].bits_per_second,
+                                        links[NicOf(flow, flow.destination)].bits_per_second));
+  }
   return std::min(topology_.host_bits_per_second(flow.source), topology_.host_bits_per_second(flow.destination));
 }
 
 Picos IdealModel::FlowIdeal(const Flow& flow) const {
-  const uint32_t nics = topology_.config().nics_per_host;
   const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / Line(flow));
   const uint32_t full = mtu_bytes_ + header_bytes_;
-  const uint32_t from = flow.source * nics;
-  return sending + topology_.BaseRtt(from, flow.destination * nics, full, header_bytes_) -
+  const uint32_t from = NicOf(flow, flow.source);
+  return sending + topology_.BaseRtt(from, NicOf(flow, flow.destination), full, header_bytes_) -
          sim::SerialisationPicos(full, topology_.links()[from].bits_per_second);
 }
 
 FlowCost IdealModel::LeastTimes(const Flow& flow) const {
-  const uint32_t nics = topology_.config().nics_per_host;
   const double line = Line(flow);
-  const uint32_t from = flow.source * nics, to = flow.destination * nics;
+  const uint32_t from = NicOf(flow, flow.source), to = NicOf(flow, flow.destination);
   const uint64_t wire = WireBytes(flow.bytes);
   const auto packet = static_cast<uint32_t>(std::min<uint64_t>(wire, mtu_bytes_ + header_bytes_));
   const auto rest = static_cast<Picos>(static_cast<double>(wire - packet) * 8e12 / line);
@@ -91,12 +131,13 @@ std::optional<Picos> IdealModel::LinksBusyUntil(const Workload& workload, const 
   };
   Picos until = 0;
   std::vector<Crossing> crossings;
-  for (size_t level = 0; level < levels_.size(); ++level) {
+  for (const Level& level : levels_) {
     crossings.clear();
     for (uint32_t index : flows) {
       const Flow& flow = workload.flows[index];
-      const uint32_t from = subtree_of_host_[level][flow.source];
-      const uint32_t to = subtree_of_host_[level][flow.destination];
+      if (level.of_nics && !KeepsToItsNic(flow)) continue;
+      const uint32_t from = level.subtree_of[level.of_nics ? NicOf(flow, flow.source) : flow.source];
+      const uint32_t to = level.subtree_of[level.of_nics ? NicOf(flow, flow.destination) : flow.destination];
       if (from == to) continue;
       const uint64_t bytes = WireBytes(flow.bytes);
       crossings.push_back({2 * from, starts[index], bytes});
@@ -109,8 +150,9 @@ std::optional<Picos> IdealModel::LinksBusyUntil(const Workload& workload, const 
     uint64_t bytes = 0;
     for (size_t i = 0; i < crossings.size(); ++i) {
       const Crossing& crossing = crossings[i];
-      const Subtree& subtree = levels_[level][crossing.link / 2];
+      const Subtree& subtree = level.subtrees[crossing.link / 2];
       const double rate = crossing.link % 2 == 0 ? subtree.up : subtree.down;
+      if (rate <= 0 && level.of_nics) continue;  // the other NICs stand in
       if (rate <= 0) return std::nullopt;
       if (i == 0 || crossings[i - 1].link != crossing.link) bytes = 0;
       bytes += crossing.bytes;

@@ -2,10 +2,11 @@
 //
 // ideal = over all links, the largest of (wire bytes that must cross it, each packet once, spread as evenly as the
 // parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
-// the same are one: a host's up (down) links, all uplinks (downlinks) of the ToRs of the same hosts, of a pod. Flows
-// that start late count from their start. With dependent flows, the longest chain of delays and of flows that each have
-// the fabric for themselves; links carry the flows that one trigger waits for, and all flows of the run, one after the
-// other from the time on when each can start.
+// the same are one: a host's up (down) links, all uplinks (downlinks) of the ToRs of the same hosts, of a pod; for what
+// is bound to a NIC, that NIC's links, those of its ToR, those of its pod. Flows that start late count from their
+// start. With dependent flows, the longest chain of delays and of flows that each have the fabric for themselves; links
+// carry the flows that one trigger waits for, and all flows of the run, one after the other from the time on when each
+// can start.
 //
 // Thread rule: pure functions. Times are picoseconds.
 #pragma once
@@ -46,6 +47,10 @@ class IdealModel {
   std::optional<sim::Picos> LinksBusyUntil(const Workload& workload, const std::vector<uint32_t>& flows,
                                            const std::vector<sim::Picos>& starts) const;
   double Line(const Flow& flow) const;
+  // The NIC of `host` by which the flow goes; its first where that is any.
+  uint32_t NicOf(const Flow& flow, uint32_t host) const;
+  // It is bound to one, and that works at both ends.
+  bool KeepsToItsNic(const Flow& flow) const;
   double Rate(uint32_t port) const;  // bits per second
 
   const sim::Topology& topology_;
@@ -53,15 +58,20 @@ class IdealModel {
   const uint32_t header_bytes_;
   const std::vector<double> link_fraction_;
   uint64_t fastest_nic_ = 0;  // bits per second
-  // Subtrees of the fabric with links to the rest: each host, the hosts of each ToR, each pod.
+  // A part of the fabric with links to the rest.
   struct Subtree {
-    uint32_t first_host = 0;
-    uint32_t end_host = 0;
     double up = 0;    // bits per second out of it
     double down = 0;  // into it
   };
-  std::vector<std::vector<Subtree>> levels_;  // each covers all hosts
-  std::vector<std::vector<uint32_t>> subtree_of_host_;
+  // Parts of one size, which together are all: each host, the hosts of each ToR, each pod; or, for flows that are bound
+  // to a NIC, each NIC, those of each ToR, those of each pod.
+  struct Level {
+    bool of_nics = false;
+    std::vector<Subtree> subtrees;
+    std::vector<uint32_t> subtree_of;  // by host, or by NIC
+  };
+  void AddLevels(bool of_nics);
+  std::vector<Level> levels_;
 };
 
 // What the faults that never end leave of each port's rate; empty when no fault takes any.

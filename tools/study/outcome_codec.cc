@@ -23,8 +23,8 @@ template <typename Outcome, typename Field>
 void EachField(Outcome& outcome, const Field& field) {
   auto& [algorithm, seed, workload, flows, failed_operations, ideal_us, end_ns, ideal_end_us, compute_us, damaged,
          ideal_damaged_us, victim_alone_fct_us, fabric, endpoints, pfc_paused_us, packets, queue_max_bytes,
-         queue_last_hop_max_bytes, queue_p99_bytes, interval_ns, first_interval_ns, delivered_bytes, recoveries,
-         busiest, last_hop, wall_s] = outcome;
+         queue_last_hop_max_bytes, queue_p99_bytes, nic_sent_bytes, interval_ns, first_interval_ns, delivered_bytes,
+         recoveries, busiest, last_hop, wall_s] = outcome;
   field("algorithm", algorithm);
   field("seed", seed);
   field("flows", flows);
@@ -41,6 +41,7 @@ void EachField(Outcome& outcome, const Field& field) {
   field("queue_max_bytes", queue_max_bytes);
   field("queue_last_hop_max_bytes", queue_last_hop_max_bytes);
   field("queue_p99_bytes", queue_p99_bytes);
+  field("nic_sent_bytes", nic_sent_bytes);
   field("interval_ns", interval_ns);
   field("first_interval_ns", first_interval_ns);
   field("delivered_bytes", delivered_bytes);

@@ -122,6 +122,7 @@ json RunToJson(const RunOutcome& run) {
               {"packet_hops", run.fabric.packet_hops},
               {"events", run.fabric.events},
               {"wall_s", run.wall_s}};
+  if (run.nic_sent_bytes.size() > 1) out["nic_sent_bytes"] = run.nic_sent_bytes;
   if (run.pfc_paused_us) out["pfc_paused_us"] = *run.pfc_paused_us;
   if (!run.recoveries.empty()) {
     double longest = 0;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -74,7 +75,12 @@ class Run : public FlowEvents {
   }
 
  private:
-  // Both ends of a pair of hosts that exchange anything.
+  // Two hosts, the lower first, that exchange anything, and the NIC of both that their flows are bound to.
+  using PairKey = std::tuple<uint32_t, uint32_t, uint8_t>;
+  static PairKey KeyOf(const Flow& flow) {
+    return {std::min(flow.source, flow.destination), std::max(flow.source, flow.destination), flow.nic};
+  }
+  // The ends of their connection.
   struct Pair {
     ConnectionId at_lower = kNoConnection;
     ConnectionId at_higher = kNoConnection;
@@ -142,7 +148,7 @@ class Run : public FlowEvents {
     const sim::TopologyConfig& t = scenario_.fabric.topology;
     if (t.kind == sim::TopologyKind::kDumbbell) return t.hosts / 2;
     const bool pods = t.kind != sim::TopologyKind::kLeafSpine && t.tiers == 3;
-    return pods ? t.pod_size : t.tor_radix;
+    return pods || t.kind == sim::TopologyKind::kDragonfly ? t.pod_size : t.tor_radix;
   }
 
   // What one host can take from other groups when all take theirs; zero: as much as its link.
@@ -153,7 +159,8 @@ class Run : public FlowEvents {
     return scenario_.hints && ratio > 1 ? Rate::Gbps(t.link_gbps / ratio) : Rate();
   }
 
-  void ConnectPair(uint32_t a, uint32_t b, Pair* pair) {
+  void ConnectPair(const PairKey& key, Pair* pair) {
+    const auto [a, b, own_nic] = key;
     pair->at_lower = hosts_[a]->endpoint().ReserveConnection();
     pair->at_higher = hosts_[b]->endpoint().ReserveConnection();
     const uint32_t ends[2] = {a, b};
@@ -168,22 +175,21 @@ class Run : public FlowEvents {
       peer.segment_bytes = scenario_.fabric.mtu_bytes;
       peer.remote_group = GroupOf(there);
       peer.base_rtt = fabric_->BaseRtt(here, there);
+      if (own_nic != kAllNics) peer.ports = 1u << own_nic;
       hosts_[here]->endpoint().Establish(pair->at(here, there), peer, Time());
     }
   }
 
   void Connect() {
     for (const Flow& flow : out_.workload.flows) {
-      const auto ends = std::minmax(flow.source, flow.destination);
-      const auto [found, added] = pairs_.try_emplace({ends.first, ends.second});
-      if (added) ConnectPair(ends.first, ends.second, &found->second);
+      const auto [found, added] = pairs_.try_emplace(KeyOf(flow));
+      if (added) ConnectPair(found->first, &found->second);
     }
   }
 
   Posting PostingOf(uint32_t index, bool send) const {
     const Flow& flow = out_.workload.flows[index];
-    const auto ends = std::minmax(flow.source, flow.destination);
-    const Pair& pair = pairs_.at({ends.first, ends.second});
+    const Pair& pair = pairs_.at(KeyOf(flow));
     Posting posting;
     posting.flow = index;
     posting.send = send;
@@ -297,6 +303,10 @@ class Run : public FlowEvents {
       PACELINE_ENDPOINT_COUNTERS(PACELINE_ADD)
 #undef PACELINE_ADD
     }
+    out_.nic_sent_bytes.resize(fabric.config().topology.nics_per_host);
+    for (uint32_t nic = 0; nic < fabric.first_switch_port(); ++nic) {
+      out_.nic_sent_bytes[nic % out_.nic_sent_bytes.size()] += fabric.SentBytes(nic);
+    }
     CollectQueues();
     CollectRecoveries();
   }
@@ -374,7 +384,7 @@ class Run : public FlowEvents {
   std::unique_ptr<sim::Fabric> fabric_;
   std::unique_ptr<IdealModel> ideal_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::map<std::pair<uint32_t, uint32_t>, Pair> pairs_;
+  std::map<PairKey, Pair> pairs_;
   std::vector<TriggerState> triggers_;
   size_t unfinished_ = 0;
 };

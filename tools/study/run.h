@@ -54,6 +54,7 @@ struct RunOutcome {
   uint64_t queue_max_bytes = 0;
   uint64_t queue_last_hop_max_bytes = 0;
   uint64_t queue_p99_bytes = 0;
+  std::vector<uint64_t> nic_sent_bytes;   // on the wire, by number of the NIC in its host, over all hosts
   int64_t interval_ns = 0;                // of the series
   int64_t first_interval_ns = 0;          // where the series starts, from the start of the run
   std::vector<uint64_t> delivered_bytes;  // by interval, over all hosts

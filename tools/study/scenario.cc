@@ -21,9 +21,13 @@ using nlohmann::json;
 
 const std::vector<std::pair<std::string, sim::TopologyKind>>& Topologies() {
   static const std::vector<std::pair<std::string, sim::TopologyKind>> list = {
-      {"single_switch", sim::TopologyKind::kSingleSwitch}, {"leaf_spine", sim::TopologyKind::kLeafSpine},
-      {"fat_tree", sim::TopologyKind::kFatTree},           {"rail_optimized", sim::TopologyKind::kRailOptimized},
-      {"dumbbell", sim::TopologyKind::kDumbbell},          {"file", sim::TopologyKind::kGraph}};
+      {"single_switch", sim::TopologyKind::kSingleSwitch},
+      {"leaf_spine", sim::TopologyKind::kLeafSpine},
+      {"fat_tree", sim::TopologyKind::kFatTree},
+      {"rail_optimized", sim::TopologyKind::kRailOptimized},
+      {"dumbbell", sim::TopologyKind::kDumbbell},
+      {"dragonfly", sim::TopologyKind::kDragonfly},
+      {"file", sim::TopologyKind::kGraph}};
   return list;
 }
 
@@ -80,8 +84,7 @@ class Loader {
     std::vector<std::string> names;
     for (const auto& [name, kind] : Topologies()) names.push_back(name);
     const bool default_tree = *default_hosts % 16 == 0 && *default_hosts >= 32;
-    const std::string topology =
-        reader.Choice("topology", default_tree ? "fat_tree" : "single_switch", names, {"dragonfly"});
+    const std::string topology = reader.Choice("topology", default_tree ? "fat_tree" : "single_switch", names);
     for (const auto& [name, kind] : Topologies()) {
       if (name == topology) t.kind = kind;
     }
@@ -97,6 +100,16 @@ class Loader {
     t.link_delay_ns = static_cast<int64_t>(reader.Integer("link_delay_ns", 1000, 0, 1'000'000'000));
     t.switch_delay_ns = static_cast<int64_t>(reader.Integer("switch_delay_ns", 0, 0, 1'000'000'000));
     t.nic_delay_ns = static_cast<int64_t>(reader.Integer("nic_delay_ns", 0, 0, 1'000'000'000));
+    t.global_links = static_cast<uint32_t>(reader.Integer("global_links", 0, 1, 1024));
+    const std::string routing = reader.Choice("routing", "minimal", {"minimal", "valiant", "both"});
+    t.routing = routing == "valiant" ? sim::DragonflyRouting::kValiant
+                : routing == "both"  ? sim::DragonflyRouting::kBoth
+                                     : sim::DragonflyRouting::kMinimal;
+    for (const char* key : {"global_links", "routing"}) {
+      if (t.kind != sim::TopologyKind::kDragonfly && reader.Has(key)) {
+        reader.Fail(key, "goes with topology = \"dragonfly\" only");
+      }
+    }
     const std::string topology_file = reader.Text("topology_file", "");
     if (t.kind == sim::TopologyKind::kGraph) {
       if (topology_file.empty()) {
@@ -161,13 +174,16 @@ class Loader {
     if (b.xoff_bytes != 0) out["pfc_xoff_bytes"] = b.xoff_bytes;
     if (b.xon_bytes != 0) out["pfc_xon_bytes"] = b.xon_bytes;
     if (b.headroom_bytes != 0) out["pfc_headroom_bytes"] = b.headroom_bytes;
+    const bool dragonfly = t.kind == sim::TopologyKind::kDragonfly;
     if (tree) out["tiers"] = t.tiers;
-    if (tree && t.tiers == 3) out["pod_size"] = t.pod_size;
-    if (tree || t.kind == sim::TopologyKind::kLeafSpine) out["tor_radix"] = t.tor_radix;
+    if ((tree && t.tiers == 3) || dragonfly) out["pod_size"] = t.pod_size;
+    if (tree || dragonfly || t.kind == sim::TopologyKind::kLeafSpine) out["tor_radix"] = t.tor_radix;
+    if (dragonfly) out["global_links"] = built->global_links();
+    if (dragonfly) out["routing"] = routing;
     if (t.oversubscription.size() == 1) out["oversubscription"] = t.oversubscription[0];
     if (t.oversubscription.size() > 1) out["oversubscription"] = t.oversubscription;
     if (t.oversubscription.empty() && t.kind != sim::TopologyKind::kSingleSwitch &&
-        t.kind != sim::TopologyKind::kDumbbell && t.kind != sim::TopologyKind::kGraph) {
+        t.kind != sim::TopologyKind::kDumbbell && t.kind != sim::TopologyKind::kGraph && !dragonfly) {
       out["oversubscription"] = 1;
     }
     return absl::OkStatus();
@@ -372,7 +388,8 @@ absl::StatusOr<Scenario> LoadScenario(const toml::table& table, const std::strin
 
 absl::StatusOr<Workload> WorkloadOf(const Scenario& scenario, uint64_t seed) {
   const sim::TopologyConfig& topology = scenario.fabric.topology;
-  WorkloadHosts hosts = {.count = topology.hosts, .gbps = topology.link_gbps * topology.nics_per_host};
+  WorkloadHosts hosts = {
+      .count = topology.hosts, .nics = topology.nics_per_host, .gbps = topology.link_gbps * topology.nics_per_host};
   if (topology.graph != nullptr) {
     // In the mean: the hosts are the first nodes.
     double sum = 0;

@@ -100,14 +100,10 @@ std::string TableReader::Text(const std::string& key, const std::string& otherwi
 }
 
 std::string TableReader::Choice(const std::string& key, const std::string& otherwise,
-                                const std::vector<std::string>& choices, const std::vector<std::string>& planned) {
+                                const std::vector<std::string>& choices) {
   const std::string value = Text(key, otherwise);
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;
-  if (std::find(planned.begin(), planned.end(), value) != planned.end()) {
-    Fail(key, absl::StrCat("= \"", value, "\" is planned, not built yet; it may be ", JoinNames(choices)));
-  } else {
-    Fail(key, absl::StrCat("= \"", value, "\" is not known; it may be ", JoinNames(choices)));
-  }
+  Fail(key, absl::StrCat("= \"", value, "\" is not known; it may be ", JoinNames(choices)));
   return otherwise;
 }
 

@@ -23,9 +23,8 @@ class TableReader {
   uint64_t Integer(const std::string& key, uint64_t otherwise, uint64_t min, uint64_t max);
   bool Bool(const std::string& key, bool otherwise);
   std::string Text(const std::string& key, const std::string& otherwise);
-  // One of `choices`; the values of `planned` are refused as not built yet.
-  std::string Choice(const std::string& key, const std::string& otherwise, const std::vector<std::string>& choices,
-                     const std::vector<std::string>& planned = {});
+  // One of `choices`.
+  std::string Choice(const std::string& key, const std::string& otherwise, const std::vector<std::string>& choices);
   // A number, or a list of numbers.
   std::vector<double> Numbers(const std::string& key, const std::vector<double>& otherwise, double min, double max);
   // A list of texts, or one text with commas between.

@@ -18,6 +18,7 @@
 namespace paceline::tools {
 
 inline constexpr uint32_t kNoTrigger = 0xffffffff;
+inline constexpr uint8_t kAllNics = 0xff;
 
 struct Flow {
   uint32_t source = 0;
@@ -27,6 +28,7 @@ struct Flow {
   uint32_t trigger = kNoTrigger;  // that starts it
   uint32_t fires_when_sent = kNoTrigger;
   uint32_t fires_when_received = kNoTrigger;
+  uint8_t nic = kAllNics;   // that it leaves its source and enters its destination by
   bool victim = false;      // of the permutation beside an incast
   bool background = false;  // beside the workload: the run does not wait for it
 };
@@ -71,6 +73,7 @@ struct WorkloadConfig {
 // What a workload may know of the hosts that it runs on.
 struct WorkloadHosts {
   uint32_t count = 0;
+  uint32_t nics = 1;  // of each
   double gbps = 100;  // of all NICs of one host
 };
 

@@ -1,6 +1,7 @@
 #include "transport/core/connection.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "transport/wire/packet.h"
 
@@ -71,6 +72,11 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.encrypted = channel_ != nullptr && channel_->encrypts();
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
+  const uint32_t all = (1u << context_->ports.size()) - 1, here = peer.ports & all;
+  if (here != 0 && here != all) {
+    peer_.ports = static_cast<uint8_t>(here);
+    last_port_ = static_cast<uint8_t>(std::countr_zero(here));
+  }
   for (const Port& port : context_->ports) {
     if (peer_.segment_bytes == 0 || port.info.segment_bytes < peer_.segment_bytes) {
       peer_.segment_bytes = port.info.segment_bytes;
@@ -274,11 +280,16 @@ bool Connection::LetAckWait(Time now) {
 }
 
 uint32_t Connection::control_port() const {
-  if (context_->ports[last_port_].up) return last_port_;
-  for (const Port& port : context_->ports) {
-    if (port.up) return port.index;
-  }
-  return last_port_;
+  if (context_->ports.size() == 1) return last_port_;
+  const auto is_good = [this](const Port& port) {
+    return port.up && (sender_ == nullptr || !sender_->suspects(port.index));
+  };
+  const auto& ports = context_->ports;
+  if (is_good(ports[last_port_])) return last_port_;
+  const auto found = std::find_if(ports.begin(), ports.end(), is_good);
+  if (found != ports.end()) return found->index;
+  const auto up = std::find_if(ports.begin(), ports.end(), [](const Port& port) { return port.up; });
+  return ports[last_port_].up || up == ports.end() ? last_port_ : up->index;
 }
 
 size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {

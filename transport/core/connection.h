@@ -47,6 +47,7 @@ class Connection final : private wire::FrameHandler {
   }
   const SendState& send_state() const { return send_state_; }
   Receiver& receiver() { return receiver_; }
+  const Receiver& receiver() const { return receiver_; }
   const PeerInfo& peer() const { return peer_; }
 
   // ---- life cycle
@@ -176,7 +177,7 @@ class Connection final : private wire::FrameHandler {
   bool say_abort_ = false;  // lingering: answer with an abort
   bool send_close_ = false, send_close_ack_ = false, send_abort_ = false, send_pong_ = false;
   uint8_t tries_ = 0;      // of requests, later of saying that it closes
-  uint8_t last_port_ = 0;  // where the peer was heard last
+  uint8_t last_port_ = 0;  // where the peer was heard last, or is to be spoken to first
   bool sender_touched_ = false;
   SendState send_state_;
   uint32_t listener_ = 0;

@@ -83,9 +83,14 @@ struct PeerInfo {
   bool payload_crc = false;
   bool encrypted = false;  // what a card would place by itself goes as packets
   uint8_t remote_ports = 0;
+  uint8_t ports = kAllPorts;                           // bit per local port: those to use while one of them is fit
   FlowInfo flow;                                       // group and base round trip
   std::array<uint32_t, limits::kMaxPorts> handle{};    // lane's peer handle, by local port
   std::array<uint8_t, limits::kMaxPorts> remote_of{};  // the peer's port that a local port sends to
+
+  static constexpr uint8_t kAllPorts = 0xff;
+  bool prefers_some() const { return ports != kAllPorts; }
+  bool prefers(uint32_t local_port) const { return (ports >> local_port & 1) != 0; }
 };
 
 }  // namespace paceline

@@ -311,6 +311,7 @@ void Endpoint::HandlePortStatus(uint32_t port, bool up, Time now) { impl_->Handl
 const EndpointCounters& Endpoint::counters() const { return impl_->context().counters; }
 const EndpointOptions& Endpoint::options() const { return impl_->context().options; }
 size_t Endpoint::connections() const { return impl_->connections(); }
+uint32_t Endpoint::UnexpectedMessages(ConnectionId connection) const { return impl_->UnexpectedMessages(connection); }
 size_t Endpoint::MemoryOf(ConnectionId connection) const { return impl_->MemoryOf(connection); }
 
 }  // namespace paceline

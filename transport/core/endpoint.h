@@ -90,6 +90,9 @@ struct EstablishedPeer {
   uint32_t segment_bytes = 0;          // 0: as large as our ports allow
   uint64_t remote_group = 0;           // FlowInfo::remote_group
   Duration base_rtt;                   // zero: not known
+  // Bit per local port: data of this connection goes through these, and credit is handed out there, as long as one of
+  // them is fit; then through all. 0: all. The peer is to name the ports that lead to these.
+  uint32_t ports = 0;
 };
 
 // Room for one burst: segments and the headers they point to. Owned by the caller of PollTransmit.
@@ -165,6 +168,8 @@ class Endpoint {
   const EndpointCounters& counters() const;
   const EndpointOptions& options() const;
   size_t connections() const;
+  // Sends of the peer that have met no receive yet; 0 when there is no such connection.
+  uint32_t UnexpectedMessages(ConnectionId connection) const;
   // Bytes of memory that this connection holds now, with its share of pooled state. For `paceline info` and tests.
   size_t MemoryOf(ConnectionId connection) const;
 

@@ -207,6 +207,7 @@ class Endpoint::Impl {
 
   void ForgetSpentRequests(Time now);
 
+  uint32_t UnexpectedMessages(ConnectionId id) const;
   size_t MemoryOf(ConnectionId id) const;
 
   const CoreContext& context() const { return context_; }

@@ -429,6 +429,11 @@ void Endpoint::Impl::Free(Connection* connection, Time now) {
   --live_;
 }
 
+uint32_t Endpoint::Impl::UnexpectedMessages(ConnectionId id) const {
+  const Connection* connection = Find(id);
+  return connection == nullptr ? 0 : connection->receiver().CountUnexpected();
+}
+
 size_t Endpoint::Impl::MemoryOf(ConnectionId id) const {
   const Connection* connection = Find(id);
   return connection == nullptr ? 0 : sizeof(Slot) + connection->memory_bytes();

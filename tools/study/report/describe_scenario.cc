@@ -74,6 +74,7 @@ std::string CollectiveSentence(const nlohmann::json& scenario) {
   std::string ranks = CountAt(scenario, "workload.ranks", "All") + " ranks";
   if (NumberAt(scenario, "workload.ranks").value_or(0) == 0) ranks = "All ranks of " + Hosts(scenario);
   if (per_host > 1) ranks += ", " + FormatCount(per_host) + " to a host,";
+  if (TextAt(scenario, "workload.rails") == "pinned") ranks += " each bound to the NIC of its place,";
   if (kind.starts_with("allreduce")) {
     return ranks + " sum up a buffer of " + bytes + " (all-reduce, " + AllReduceAlgorithm(scenario) + ").";
   }
@@ -162,6 +163,10 @@ std::string Topology(const nlohmann::json& fabric) {
   const auto pod = NumberAt(fabric, "pod_size");
   if (radix && *radix > 0) text += ", " + FormatPlural(*radix, "host", "hosts") + " per ToR";
   if (tree && pod && *pod > 0) text += ", pods of " + FormatCount(*pod);
+  if (const auto links = NumberAt(fabric, "global_links"); links && pod) {
+    text += ", groups of " + FormatCount(*pod) + ", " + FormatPlural(*links, "global link", "global links") +
+            " per router, routing " + TextAt(fabric, "routing");
+  }
   return text + Oversubscription(fabric);
 }
 

@@ -11,6 +11,7 @@ RankKeys RankKeys::Read(PatternReader& reader, uint32_t ranks_per_host) {
   keys.ranks = reader.Count("ranks", 0, 0, 65536);
   keys.ranks_per_host = reader.Count("ranks_per_host", ranks_per_host, 1, 64);
   keys.nvlink_gbps = reader.Number("nvlink_gbps", 3600, 0.001, 1e6);
+  keys.pinned = reader.Choice("rails", "sprayed", {"sprayed", "pinned"}) == "pinned";
   return keys;
 }
 
@@ -29,10 +30,17 @@ absl::StatusOr<RankGraph> RankGraph::Create(WorkloadBuilder& builder, const Rank
   RankGraph graph(builder);
   graph.ranks_per_host_ = keys.ranks_per_host;
   graph.nvlink_gbps_ = keys.nvlink_gbps;
+  graph.pinned_ = keys.pinned;
   for (uint64_t rank = 0; rank < ranks; ++rank) {
     graph.host_of_.push_back(static_cast<uint32_t>(rank / keys.ranks_per_host * hosts / used));
   }
   return graph;
+}
+
+uint8_t RankGraph::NicBetween(uint32_t from, uint32_t to) const {
+  const uint32_t place = from % ranks_per_host_;
+  if (!pinned_ || place != to % ranks_per_host_) return kAllNics;
+  return static_cast<uint8_t>(place % builder_->hosts().nics);
 }
 
 Event RankGraph::NewEvent(uint32_t firings) {
@@ -72,6 +80,7 @@ void RankGraph::Send(uint32_t from, uint32_t to, uint64_t bytes, Event after, Ev
     return Link(copy, into);
   }
   Flow& flow = builder_->AddFlow(host_of_[from], host_of_[to], bytes);
+  flow.nic = NicBetween(from, to);
   flow.fires_when_received = into;
   if (after == kAtStart) return;
   flow.trigger = after;

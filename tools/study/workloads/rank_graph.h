@@ -1,7 +1,9 @@
 // Steps of ranks (GPUs) that wait for each other, as flows and triggers: what collectives and training are built from.
 //
 // Rank r sits on the host of its group of `ranks_per_host`. What one rank sends to another of the same host does not
-// touch the fabric: it is a delay at the speed of NVLink, as if each transfer were alone.
+// touch the fabric: it is a delay at the speed of NVLink, as if each transfer were alone. Between hosts a message is
+// spread over all NICs; or, with ranks pinned to rails, what goes between ranks of equal place in their hosts takes the
+// NIC of that place on both sides, as a channel of a collective library does.
 //
 // Thread rule: as the builder that it adds to, which must outlive it.
 #pragma once
@@ -23,6 +25,7 @@ struct RankKeys {
   uint32_t ranks = 0;  // 0: as many as the hosts hold
   uint32_t ranks_per_host = 1;
   double nvlink_gbps = 3600;  // of one rank, each way
+  bool pinned = false;        // to rails
   static RankKeys Read(PatternReader& reader, uint32_t ranks_per_host);
 };
 
@@ -50,11 +53,14 @@ class RankGraph {
 
  private:
   explicit RankGraph(WorkloadBuilder& builder) : builder_(&builder) {}
+  // By which NIC.
+  uint8_t NicBetween(uint32_t from, uint32_t to) const;
   Trigger& trigger(Event event) { return builder_->workload().triggers[event]; }
 
   WorkloadBuilder* builder_;
   uint32_t ranks_per_host_ = 1;
   double nvlink_gbps_ = 0;
+  bool pinned_ = false;
   std::vector<uint32_t> host_of_;
 };
 

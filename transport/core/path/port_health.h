@@ -29,12 +29,22 @@ class PortHealth {
     state.losses_in_a_row = kLossesToRest - 1;  // one more loss and it rests again
   }
 
+  // Nothing comes back although the peer was asked: no other port is needed to tell that it is this one.
+  void OnSilence(uint32_t port, Duration round_trip, Time now) {
+    At(port).losses_in_a_row = kLossesToRest - 1;
+    OnLoss(port, round_trip, now);
+  }
+
+  bool Rests(uint32_t port, Time now) const { return ports_ != nullptr && (*ports_)[port].rested_until > now; }
+  // It has rested, and nothing has been acknowledged through it since.
+  bool IsSuspect(uint32_t port) const { return ports_ != nullptr && (*ports_)[port].rests > 0; }
+
   // May data go through this port? Always when every other one rests or is down.
   template <typename IsUp>
   bool MayUse(uint32_t port, uint32_t ports, Time now, const IsUp& is_up) const {
-    if (ports_ == nullptr || (*ports_)[port].rested_until <= now) return true;
+    if (!Rests(port, now)) return true;
     for (uint32_t other = 0; other < ports; ++other) {
-      if (other != port && is_up(other) && (*ports_)[other].rested_until <= now) return false;
+      if (other != port && is_up(other) && !Rests(other, now)) return false;
     }
     return true;
   }

@@ -75,6 +75,11 @@ class Matcher {
   }
 
   uint32_t posted_count() const { return posted_count_; }
+  uint32_t CountUnexpected() const {
+    uint32_t count = 0;
+    for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) ++count;
+    return count;
+  }
   // A stored send waits to be cleared by name: sends must not be cleared by count past it.
   bool has_unexpected_rendezvous() const { return unexpected_rendezvous_ > 0; }
   bool empty() const { return posted_.empty() && unexpected_.empty(); }

@@ -1,6 +1,7 @@
 #include "transport/core/rx/receiver.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "transport/base/sequence.h"
 #include "transport/wire/checksum.h"
@@ -190,7 +191,8 @@ void Receiver::FinishBurst(Time now) {
   demand_changed_ = false;
   for (uint32_t port = 0; port < context_->ports.size(); ++port) {
     if (port < accounts_.size()) TellArrivals(port);
-    UpdateDemand(port, now);
+    const bool peer_came = port < accounts_.size() && accounts_[port].active;
+    if (peer_->prefers(port) || peer_came) UpdateDemand(port, now);
   }
 }
 
@@ -392,12 +394,15 @@ bool Receiver::HasNews(uint32_t port) const {
   return false;
 }
 
-// The port with news; without any, port 0.
+// The port with news; without any, the connection's first.
 uint32_t Receiver::PortToTell() const {
-  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
+  const auto ports = static_cast<uint32_t>(context_->ports.size());
+  const auto first = static_cast<uint32_t>(std::countr_zero(peer_->ports));
+  for (uint32_t i = 0; i < ports; ++i) {
+    const uint32_t port = (first + i) % ports;
     if (HasNews(port)) return port;
   }
-  return 0;
+  return first;
 }
 
 bool Receiver::PollGrant(wire::GrantFrame* frame) {

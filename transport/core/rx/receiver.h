@@ -37,6 +37,7 @@ class Receiver {
   bool UsesRegion(RegionId region) const;
   // The peer may not write there any more: writes under way are refused.
   void RevokeKey(uint64_t key);
+  uint32_t CountUnexpected() const { return matcher_.CountUnexpected(); }
   uint32_t operations() const { return matcher_.posted_count() + matched_; }
 
   // ---- what arrives

@@ -79,6 +79,8 @@ class Sender {
   // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many. A port
   // whose bit in SendState::ready_ports is not set would get nothing until something changes or next_send() comes.
   size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  // Nothing came back of what was sent through this local port for some time.
+  bool suspects(uint32_t port) const { return health_.IsSuspect(port); }
   // A local port has come up or gone down.
   void OnPortChange() { state_->ready_ports = AllPorts(); }
   Time next_send() const { return next_send_; }
@@ -152,6 +154,7 @@ class Sender {
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
+  bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
 

@@ -59,7 +59,17 @@ void Sender::RearmTimeout() {
   timeout_at_ = last_progress_ + delay;
 }
 
+// The connection's own ports, or all of them while none of its own can be trusted.
+bool Sender::Eligible(uint32_t port) const {
+  if (peer_->prefers(port)) return true;
+  for (const Port& own : context_->ports) {
+    if (peer_->prefers(own.index) && own.up && !health_.IsSuspect(own.index)) return false;
+  }
+  return true;
+}
+
 bool Sender::MayUse(uint32_t port, Time now) const {
+  if (!Eligible(port)) return false;
   const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
   return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
 }
@@ -92,8 +102,11 @@ void Sender::HandleTimeout(Time now) {
   if (stuck_at_ <= now) {
     stuck_at_ = Time::Never();
     stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
-    state_->demand_pending = static_cast<uint8_t>((1u << peer_->remote_ports) - 1);
-    for (uint32_t port = 0; port < peer_->remote_ports; ++port) ActiveFlow(port, now);
+    for (const Port& port : context_->ports) {
+      if (!Eligible(port.index)) continue;
+      state_->demand_pending |= static_cast<uint8_t>(1u << peer_->remote_of[port.index]);
+      ActiveFlow(peer_->remote_of[port.index], now);
+    }
     if (now - held_retried_at_ >= kHeldRetry) {
       held_retried_at_ = now;
       RetryHeld();
@@ -109,6 +122,11 @@ void Sender::HandleTimeout(Time now) {
     return;
   }
   ++context_->counters.timeouts;
+  if (peer_->prefers_some()) {  // no others arrive to compare with
+    for (const Port& port : context_->ports) {
+      if (peer_->prefers(port.index)) health_.OnSilence(port.index, rtt_.smoothed(), now);
+    }
+  }
   bool placed = false;
   const uint64_t end = outstanding_.end();
   for (uint64_t psn = outstanding_.begin(); psn < end; ++psn) {

@@ -33,9 +33,11 @@ absl::Status Validate(const FabricConfig& config) {
   if (config.entropies < 1 || config.entropies > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("paths.entropies = ", config.entropies, " must be 1 to 65535"));
   }
-  if (config.adaptive_routing && config.topology.kind == TopologyKind::kGraph) {
+  if (config.adaptive_routing &&
+      (config.topology.kind == TopologyKind::kGraph || config.topology.kind == TopologyKind::kDragonfly)) {
     return absl::InvalidArgumentError(
-        "fabric.adaptive_routing goes with the built-in topologies: in one from a file not every uplink leads there");
+        "fabric.adaptive_routing goes with trees: in a dragonfly or a topology from a file not every uplink leads "
+        "there");
   }
   if (config.nic_queue_packets < 1) return absl::InvalidArgumentError("a NIC queues at least one packet");
   return absl::OkStatus();
@@ -519,8 +521,8 @@ uint64_t Fabric::SentBytes(uint32_t port) const {
 
 Duration Fabric::BaseRtt(uint32_t source_host, uint32_t destination_host) const {
   const uint32_t nics = config_.topology.nics_per_host;
-  return ToTime(
-             topology_.BaseRtt(source_host * nics, destination_host * nics, full_wire_bytes_, config_.header_bytes)) -
+  return ToTime(topology_.LongestWayRtt(source_host * nics, destination_host * nics, full_wire_bytes_,
+                                        config_.header_bytes)) -
          Time();
 }
 

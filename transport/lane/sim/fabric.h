@@ -110,7 +110,8 @@ class Fabric {
   bool IsLastHop(uint32_t port) const { return port >= nics_ && ports_[port].to_node < nics_; }
   size_t packets_in_flight() const { return pool_.in_use(); }
 
-  // The same packet through empty queues: full size there, a header back.
+  // Through empty queues by the longest way that packets take: full size there, a header back. LongestBaseRtt: of the
+  // pair with the most, by the shortest way.
   Duration BaseRtt(uint32_t source_host, uint32_t destination_host) const;
   Duration LongestBaseRtt() const;
 

@@ -90,6 +90,7 @@ absl::Status Topology::Check() const {
                                                    " goes with no topology from a file: its links say what is joined"));
   }
   absl::Status status = MustDivide("planes", config_.planes, "nics_per_host", config_.nics_per_host);
+  if (status.ok() && config_.kind == TopologyKind::kDragonfly) return CheckDragonfly();
   if (!is_tree() || !status.ok()) return status;
   if (tiers() != 2 && tiers() != 3) {
     return absl::InvalidArgumentError(absl::StrCat("fabric.tiers = ", tiers(), " must be 2 or 3"));
@@ -131,6 +132,8 @@ absl::Status Topology::Build() {
       status = BuildTree(plane);
     } else if (config_.kind == TopologyKind::kDumbbell) {
       status = BuildDumbbell(plane);
+    } else if (config_.kind == TopologyKind::kDragonfly) {
+      BuildDragonfly(plane);
     } else {
       BuildSingleSwitch(plane);
     }
@@ -308,7 +311,8 @@ std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint
 
 Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const {
   Picos total = 0;
-  for (uint32_t port : Path(source, destination, 0)) {
+  const bool dragonfly = config_.kind == TopologyKind::kDragonfly;
+  for (uint32_t port : dragonfly ? ShortestDragonflyPath(source, destination) : Path(source, destination, 0)) {
     const LinkInfo& link = links_[port];
     const LinkInfo& back = links_[link.reverse];
     total += SerialisationPicos(forward_bytes, link.bits_per_second) + link.delay;
@@ -317,9 +321,21 @@ Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_
   return total;
 }
 
+Picos Topology::LongestWayRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes,
+                              uint32_t back_bytes) const {
+  const Picos shortest = BaseRtt(source, destination, forward_bytes, back_bytes);
+  if (config_.kind != TopologyKind::kDragonfly) return shortest;
+  // All links between routers are alike.
+  const std::vector<uint32_t> path = ShortestDragonflyPath(source, destination);
+  const LinkInfo& link = links_[switch_of_node(links_[source].to).first_up_port];
+  const Picos each = SerialisationPicos(forward_bytes, link.bits_per_second) +
+                     SerialisationPicos(back_bytes, link.bits_per_second) + 2 * link.delay;
+  return shortest + static_cast<Picos>(LinksOfLongestWay(source, destination) - path.size()) * each;
+}
+
 Picos Topology::LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const {
-  // All but graphs are symmetric, and their first and last host lie in different subtrees of the top. Traffic keeps to
-  // NICs of equal number.
+  // All but graphs and dragonflies are symmetric, and their first and last host lie in different subtrees of the top.
+  // Traffic keeps to NICs of equal number.
   return BaseRtt(farthest_[0], farthest_[1], forward_bytes, back_bytes);
 }
 

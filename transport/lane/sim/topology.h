@@ -9,6 +9,10 @@
 //   rail_optimized a fat tree (of 2 tiers unless 3 are asked for) whose ToRs take NICs of equal number from `tor_radix`
 //                  hosts: traffic between them that keeps to its rail crosses one switch
 //
+//   dragonfly      groups of `pod_size` hosts; in a group routers with `tor_radix` hosts each, every one linked to
+//   every
+//                  other and, by `global_links`, to other groups, each pair of groups by as many links
+//                  (topology_dragonfly.cc)
 //   graph          nodes and links as given; routes by all shortest paths (in links), shared by hash
 //
 // `planes` are disjoint copies of the fabric: NIC i of every host is in plane i mod `planes`, and no packet changes its
@@ -34,7 +38,18 @@
 
 namespace paceline::sim {
 
-enum class TopologyKind : uint8_t { kSingleSwitch, kDumbbell, kGraph, kLeafSpine, kFatTree, kRailOptimized };
+enum class TopologyKind : uint8_t {
+  kSingleSwitch,
+  kDumbbell,
+  kGraph,
+  kDragonfly,
+  kLeafSpine,
+  kFatTree,
+  kRailOptimized
+};
+// Which way packets take from group to group of a dragonfly: straight, over a third group, or half of the entropies
+// each.
+enum class DragonflyRouting : uint8_t { kMinimal, kValiant, kBoth };
 enum class Tier : uint8_t { kHost, kTor, kAgg, kCore };
 
 std::string_view TierName(Tier tier);  // "host", "tor", "agg", "core"
@@ -54,10 +69,12 @@ struct TopologyConfig {
   TopologyKind kind = TopologyKind::kSingleSwitch;
   uint32_t hosts = 16;
   uint32_t nics_per_host = 1;
-  uint32_t planes = 1;                   // must divide nics_per_host
-  uint32_t tiers = 3;                    // fat_tree and rail_optimized
-  uint32_t pod_size = 16;                // hosts; with 3 tiers
-  uint32_t tor_radix = 4;                // hosts per ToR; fat_tree, leaf_spine and rail_optimized
+  uint32_t planes = 1;        // must divide nics_per_host
+  uint32_t tiers = 3;         // fat_tree and rail_optimized
+  uint32_t pod_size = 16;     // hosts; with 3 tiers, and of a group of a dragonfly
+  uint32_t tor_radix = 4;     // hosts per ToR (or router); fat_tree, leaf_spine, rail_optimized, dragonfly
+  uint32_t global_links = 0;  // per router of a dragonfly; 0: one link between any two groups
+  DragonflyRouting routing = DragonflyRouting::kMinimal;
   std::vector<double> oversubscription;  // see above; empty: none
   double link_gbps = 100;
   int64_t link_delay_ns = 1000;
@@ -76,10 +93,13 @@ struct LinkInfo {
   Picos delay = 0;  // after the last bit left, until the next node may queue the packet
 };
 
+// kTree: down to what is below, else up by hash.
+enum class Routing : uint8_t { kTree, kTable, kDragonfly };
+
 struct SwitchInfo {
   Tier tier = Tier::kTor;
   uint32_t index = 0;       // within its tier
-  uint32_t pod = 0;         // ToR and aggregation switches of a fat tree with 3 tiers
+  uint32_t pod = 0;         // ToR and aggregation switches of a fat tree with 3 tiers; group of a dragonfly's router
   uint32_t first_slot = 0;  // NICs below: [first_slot, end_slot)
   uint32_t end_slot = 0;
   uint32_t nics_per_down_port = 1;
@@ -91,7 +111,8 @@ struct SwitchInfo {
   uint32_t hash_shift = 0;  // which 16 bits of Packet::route_hash choose the uplink here
   uint32_t first_host = 0;  // hosts with a NIC below: [first_host, end_host)
   uint32_t end_host = 0;
-  uint32_t table_row = UINT32_MAX;  // where its routes stand in the table of a graph
+  Routing routing = Routing::kTree;
+  uint32_t table_row = 0;  // kTable: where its routes stand
 };
 
 class Topology {
@@ -115,8 +136,10 @@ class Topology {
 
   // Output port of switch `s` for a packet to the NIC in slot `destination`.
   uint32_t Route(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
-    if (s.table_row != UINT32_MAX) [[unlikely]]
-      return RouteByTable(s, destination, route_hash);
+    if (s.routing != Routing::kTree) [[unlikely]] {
+      return s.routing == Routing::kTable ? RouteByTable(s, destination, route_hash)
+                                          : RouteInDragonfly(s, destination, route_hash);
+    }
     if (destination - s.first_slot < s.end_slot - s.first_slot) {
       const uint32_t offset = destination - s.first_slot;
       if (s.down_reciprocal == 0) return s.first_down_port + offset;
@@ -137,12 +160,19 @@ class Topology {
 
   // Ports that a packet crosses, the source's uplink first. Both NICs are in one plane.
   std::vector<uint32_t> Path(uint32_t source, uint32_t destination, uint32_t route_hash) const;
-  // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues.
+  // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues, by the shortest way.
   Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
+  // The same by the longest way that it may take: what a queue is to be told from. More than BaseRtt in a dragonfly.
+  Picos LongestWayRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
   Picos LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const;
 
   // Of a tree's switches; of other topologies without meaning.
   uint32_t tiers() const { return config_.kind == TopologyKind::kLeafSpine ? 2 : config_.tiers; }
+
+  // Of a router of a dragonfly.
+  uint32_t global_links() const {
+    return config_.global_links != 0 ? config_.global_links : (groups() - 1) / routers_per_group();
+  }
 
   std::string PortName(uint32_t port) const;  // "tor:2/up:1", "host:3/nic:0"
 
@@ -154,8 +184,26 @@ class Topology {
   void BuildSingleSwitch(uint32_t plane);
   absl::Status BuildDumbbell(uint32_t plane);
   absl::Status BuildTree(uint32_t plane);
+  void BuildDragonfly(uint32_t plane);
   absl::Status BuildGraph();
   absl::Status BuildRoutes();
+
+  // topology_dragonfly.cc
+  absl::Status CheckDragonfly() const;
+  void FindFarthestInDragonfly();
+  uint32_t RouteInDragonfly(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const;
+  // Output port of router `s` towards another group, by link number `copy` of those between the two.
+  uint32_t PortToGroup(const SwitchInfo& s, uint32_t group, uint32_t copy) const;
+  uint32_t PortToRouter(const SwitchInfo& s, uint32_t position) const;
+  // Between two groups over link number `copy`; the one with the fewest links; and how many links the longest way has
+  // that a packet may be sent.
+  std::vector<uint32_t> StraightPath(uint32_t source, uint32_t destination, uint32_t copy) const;
+  std::vector<uint32_t> ShortestDragonflyPath(uint32_t source, uint32_t destination) const;
+  uint32_t LinksOfLongestWay(uint32_t source, uint32_t destination) const;
+  uint32_t groups() const { return config_.hosts / config_.pod_size; }
+  uint32_t routers_per_group() const { return config_.pod_size / config_.tor_radix; }
+  uint32_t links_per_group_pair() const { return routers_per_group() * global_links() / (groups() - 1); }
+
   uint32_t RouteByTable(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
     const uint32_t entry = table_[s.table_row + destination];
     // Independent from switch to switch: every bit of the row must change every bit of the result.

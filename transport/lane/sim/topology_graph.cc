@@ -106,6 +106,7 @@ absl::Status Topology::BuildGraph() {
     for (const Neighbour& neighbour : nodes.of(node)) ++(tier[neighbour.node] < tier[node] ? s.down_ports : s.up_ports);
     s.first_down_port = static_cast<uint32_t>(links_.size());
     s.first_up_port = s.first_down_port + s.down_ports;
+    s.routing = Routing::kTable;
     s.table_row = static_cast<uint32_t>(switches_.size()) * nics_;
     links_.resize(links_.size() + s.down_ports + s.up_ports);
     switches_.push_back(s);

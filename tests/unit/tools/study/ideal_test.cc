@@ -214,6 +214,54 @@ TEST_F(IdealTest, UplinksOfAllRailsAreOne) {
   EXPECT_NEAR(Micros(topology, workload), 332.8 / 4 * 2 + rtt - 0.3328, 0.001);
 }
 
+TEST_F(IdealTest, WhatIsBoundToANicHasThatNicsLinks) {
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kRailOptimized;
+  config.hosts = 16;
+  config.tiers = 2;
+  config.nics_per_host = 4;
+  config.oversubscription = {2};
+  const sim::Topology topology = *sim::Topology::Create(config);
+  const double near_rtt = 2 * (0.3328 + 1 + 0.00512 + 1), far_rtt = 2 * near_rtt;
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 1, .bytes = 4096'000, .nic = 2});
+  EXPECT_NEAR(Micros(topology, workload), 332.8 + far_rtt - 0.3328, 0.001);
+  EXPECT_NEAR(sim::PicosToMicros(IdealModel(topology, 4096, 64).FlowIdeal(workload.flows[0])),
+              332.8 + near_rtt - 0.3328, 0.001);
+  // Another rail is no help, and no hindrance.
+  workload.flows.push_back({.source = 0, .destination = 1, .bytes = 4096'000, .nic = 3});
+  EXPECT_NEAR(Micros(topology, workload), 332.8 + far_rtt - 0.3328, 0.001);
+  // Four hosts send out of their ToR's group by one rail: its two uplinks.
+  workload.flows.clear();
+  for (uint32_t i = 0; i < 4; ++i) {
+    workload.flows.push_back({.source = i, .destination = i + 4, .bytes = 4096'000, .nic = 1});
+  }
+  EXPECT_NEAR(Micros(topology, workload), 2 * 332.8 + far_rtt - 0.3328, 0.001);
+  // Where it is gone for good the others carry what was bound to it.
+  sim::FabricConfig fabric;
+  fabric.topology = config;
+  fabric.faults = {sim::Fault{.kind = sim::FaultKind::kNicDown, .target = "host:0/nic:1"}};
+  workload.flows.resize(1);
+  const IdealModel left(topology, 4096, 64, LastingLinkFractions(fabric, topology));
+  EXPECT_NEAR(sim::PicosToMicros(left.WorkloadIdeal(workload).value().flows), 332.8 / 3 + far_rtt - 0.3328, 0.001);
+}
+
+TEST_F(IdealTest, GroupsOfADragonflyShareTheirGlobalLinks) {
+  sim::TopologyConfig config;
+  config.kind = sim::TopologyKind::kDragonfly;
+  config.pod_size = 8;
+  config.tor_radix = 2;
+  config.global_links = 1;
+  config.hosts = 24;  // three groups of four routers, two links between any two: four leave a group
+  const sim::Topology topology = *sim::Topology::Create(config);
+  Workload workload;
+  for (uint32_t i = 0; i < 24; ++i) {
+    workload.flows.push_back({.source = i, .destination = (i + 8) % 24, .bytes = 4096'000});
+  }
+  const double rtt = 5 * (0.3328 + 1 + 0.00512 + 1);
+  EXPECT_NEAR(Micros(topology, workload), 8 * 332.8 / 4 + rtt - 0.3328, 0.001);
+}
+
 TEST_F(IdealTest, LastingDamageTakesCapacity) {
   const sim::Topology topology = FatTree();
   sim::FabricConfig config;

@@ -158,6 +158,63 @@ TEST(StudyRunTest, TheOtherNicsGoOnWhenOneDies) {
   EXPECT_LT(run["completion_us"], run["ideal_damaged_us"].get<double>() * 1.15);
 }
 
+constexpr char kRings[] = R"(
+  [fabric]
+  topology = "rail_optimized"
+  hosts = 8
+  nics_per_host = 4
+  [workload]
+  kind = "allreduce_two_level"
+  ranks_per_host = 4
+  bytes = 4000000
+)";
+
+// Each ring has a quarter of the buffer, and 7/4 of that leave each of its hosts, in packets of 4096 bytes at most.
+TEST(StudyRunTest, RingsPinnedToRailsSendTheirOwnBytesByTheirOwnNics) {
+  for (const char* posted : {"true", "false"}) {
+    const nlohmann::json run = RunStudy(Load(kRings, {std::string("workload.posted_ahead=") + posted,
+                                                      "workload.rails=pinned", "cc.algorithms=none"}))["runs"][0];
+    EXPECT_EQ(run["finished"], run["flows"]);
+    EXPECT_EQ(run["failed_operations"], 0);
+    ASSERT_EQ(run["nic_sent_bytes"].size(), 4u);
+    for (const nlohmann::json& bytes : run["nic_sent_bytes"]) {
+      EXPECT_GT(bytes, 14'000'000);
+      EXPECT_NEAR(bytes.get<double>(), run["nic_sent_bytes"][0].get<double>(), 10'000);  // acknowledgements
+    }
+  }
+}
+
+// One ring only: its NIC carries all of it, acknowledgements too.
+TEST(StudyRunTest, TheOtherNicsOfAPinnedRingAreIdle) {
+  for (const char* posted : {"true", "false"}) {
+    const nlohmann::json run =
+        RunStudy(Load(kRings, {std::string("workload.posted_ahead=") + posted, "workload.rails=pinned",
+                               "workload.ranks_per_host=1"}))["runs"][0];
+    EXPECT_EQ(run["finished"], run["flows"]);
+    EXPECT_GT(run["nic_sent_bytes"][0], 56'000'000);
+    for (int nic : {1, 2, 3}) EXPECT_EQ(run["nic_sent_bytes"][nic], 0) << nic;
+    EXPECT_GE(run["ratio"], 1.0);
+  }
+}
+
+TEST(StudyRunTest, APinnedRingOutlivesItsNic) {
+  const nlohmann::json run =
+      RunStudy(Load(std::string(kRings) + "[[fault]]\nkind='nic_down'\nat_us=60\ntarget='host:3/nic:1'\n",
+                    {"workload.rails=pinned"}))["runs"][0];
+  EXPECT_EQ(run["finished"], run["flows"]);
+  EXPECT_EQ(run["failed_operations"], 0);
+  EXPECT_GT(run["fault_losses"], 0);
+}
+
+// With a receive for the first packet of each, in both kinds of connection.
+TEST(StudyRunTest, PinnedFlowsBesideSprayedOnes) {
+  const nlohmann::json run =
+      RunStudy(Load(kRings, {"workload.rails=pinned", "workload.background_load=0.2"}))["runs"][0];
+  EXPECT_EQ(run["finished"], run["flows"]);
+  EXPECT_EQ(run["failed_operations"], 0);
+  EXPECT_GT(run["background"]["finished"], 5);
+}
+
 TEST(StudyRunTest, LosslessIncastWithoutCongestionControl) {
   const std::vector<std::string> incast = {"cc.algorithms=none", "workload.fan_in=12", "workload.bytes=1000000"};
   const nlohmann::json lossy = RunStudy(Load(kSmall, incast))["runs"][0];

@@ -295,10 +295,18 @@ TEST(ScenarioTest, TopologyFromAFile) {
   }
 }
 
-TEST(ScenarioTest, SaysWhatIsPlanned) {
-  for (const char* text : {"[fabric]\ntopology = \"dragonfly\"\n"}) {
-    EXPECT_THAT(ErrorOf(text), HasSubstr("planned, not built yet")) << text;
-  }
+TEST(ScenarioTest, Dragonfly) {
+  const std::string fabric = "[fabric]\ntopology = \"dragonfly\"\nhosts = 72\npod_size = 8\ntor_radix = 2\n";
+  const Study study = Load(fabric + "routing = \"both\"\n");
+  const nlohmann::json& resolved = study.sections[0].scenario.resolved["fabric"];
+  EXPECT_EQ(resolved["global_links"], 2);  // what one link between any two groups takes
+  EXPECT_EQ(resolved["routing"], "both");
+  EXPECT_EQ(resolved["pod_size"], 8);
+  EXPECT_FALSE(resolved.contains("oversubscription"));
+  EXPECT_THAT(ErrorOf(fabric + "routing = \"short\"\n"), HasSubstr("minimal, valiant, both"));
+  EXPECT_THAT(ErrorOf(fabric + "global_links = 3\n"), HasSubstr("fabric.global_links = 3"));
+  EXPECT_THAT(ErrorOf(fabric + "adaptive_routing = true\n"), HasSubstr("fabric.adaptive_routing"));
+  EXPECT_THAT(ErrorOf("[fabric]\nglobal_links = 2\n"), HasSubstr("goes with topology = \"dragonfly\" only"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Several ports: all are used, one may die and come back, and nothing is lost as long as a path lives.
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -129,6 +130,53 @@ TEST_P(PortsTest, PortsThatFlap) {
   }
   ExpectStream();
   EXPECT_GT(endpoint(0).counters().port_changes, 0u);
+}
+
+// A connection for one port of each side, as a channel of a collective library has it.
+class OwnPortTest : public PortsTest {
+ protected:
+  void SetUp() override {
+    Start(OptionsFor(GetParam()), /*connect=*/false);
+    std::tie(a_, b_) = world().Establish(0, 1, 1u << kOwn);
+  }
+  static constexpr uint32_t kOwn = 1;
+};
+INSTANTIATE_TEST_SUITE_P(Setups, OwnPortTest,
+                         testing::Values(CoreSetup{LaneKind::kPackets, TestControl::kWindow, 4},
+                                         CoreSetup{LaneKind::kPackets, TestControl::kCredit, 4}),
+                         CoreSetupName);
+
+TEST_P(OwnPortTest, NothingGoesThroughTheOthers) {
+  for (uint32_t from : {0u, 1u}) {
+    Exchange(from, 8'000'000);
+    Exchange(from, 100);
+  }
+  for (uint32_t host : {0u, 1u}) {
+    EXPECT_GT(SentOn(host, kOwn), 8'000'000u);
+    for (uint32_t port : {0u, 2u, 3u}) EXPECT_EQ(SentOn(host, port), 0u) << "host " << host << " port " << port;
+  }
+}
+
+TEST_P(OwnPortTest, TheOthersStandInWhileItIsDown) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  network().SetPortUp(NetworkPort(0, kOwn), false);
+  ExpectStream();
+  EXPECT_GT(SentOn(0, 0) + SentOn(0, 2) + SentOn(0, 3), 2'000'000u);
+  network().SetPortUp(NetworkPort(0, kOwn), true);
+  world().RunFor(Duration::Millis(300));
+  const uint64_t own = SentOn(0, kOwn);
+  for (int i = 0; i < 5; ++i) Exchange(0, 2'000'000);
+  EXPECT_GT(SentOn(0, kOwn), own + 9'000'000) << "its share did not come back";
+}
+
+TEST_P(OwnPortTest, TheOthersStandInWhereThePeersIsSilent) {
+  StartStream(20, 200'000);
+  world().RunFor(Duration::Micros(100));
+  const uint32_t dead = NetworkPort(1, kOwn);
+  network().SetHook(
+      [dead](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == dead || packet.from == dead; });
+  ExpectStream();
 }
 
 }  // namespace

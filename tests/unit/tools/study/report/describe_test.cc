@@ -55,6 +55,9 @@ TEST(DescribeWorkload, KnowsEveryKindAndTheOnesToCome) {
       DescribeWorkload(ring),
       "16 ranks sum up a buffer of 1 MB (all-reduce, ring). Receives are posted ahead: those of steps that wait for "
       "others from the start of the run on.");
+  const nlohmann::json pinned = {
+      {"workload", {{"kind", "allreduce_two_level"}, {"ranks", 16}, {"ranks_per_host", 8}, {"rails", "pinned"}}}};
+  EXPECT_THAT(DescribeWorkload(pinned), HasSubstr("16 ranks, 8 to a host, each bound to the NIC of its place, sum up"));
   const nlohmann::json step = {{"workload", {{"kind", "training_step"}, {"layers", 80}, {"tp", 8}, {"fsdp", true}}}};
   EXPECT_THAT(DescribeWorkload(step), HasSubstr("80 layers, hidden size unknown"));
   EXPECT_THAT(DescribeWorkload(step), HasSubstr("tp 8, pp 1, dp 1, fully sharded"));

@@ -125,6 +125,25 @@ TEST(CollectivesTest, TwoLevelHasARingBetweenHostsForEachRankOfAHost) {
   EXPECT_EQ(ComputingAlone(workload), 0);
 }
 
+TEST(CollectivesTest, RingsPinnedToRailsHaveANicEach) {
+  const std::string toml = "kind = 'allreduce_two_level'\nbytes = 8000000\nchunks = 2\nranks_per_host = 8\n";
+  for (const Flow& flow : Build(toml, 4, 1, 4).flows) EXPECT_EQ(flow.nic, kAllNics);
+  const Workload pinned = Build(toml + "rails = 'pinned'", 4, 1, 4);
+  std::map<uint8_t, uint64_t> bytes;
+  for (const Flow& flow : pinned.flows) bytes[flow.nic] += flow.bytes;
+  ASSERT_EQ(bytes.size(), 4u);  // two rings on each
+  for (uint8_t nic = 0; nic < 4; ++nic) EXPECT_EQ(bytes[nic], 2u * 3 * 8'000'000 / 4);
+  EXPECT_THAT(TryBuild(toml + "rails = 'both'", 4).status().message(), HasSubstr("workload.rails"));
+}
+
+// A ring over all ranks goes from the last of a host to the first of the next: no rail leads there.
+TEST(CollectivesTest, OnlyRanksOfEqualPlaceShareARail) {
+  const Workload workload =
+      Build("kind = 'allreduce_ring'\nbytes = 800000\nranks_per_host = 4\nrails = 'pinned'", 4, 1, 4);
+  ASSERT_FALSE(workload.flows.empty());
+  for (const Flow& flow : workload.flows) EXPECT_EQ(flow.nic, kAllNics);
+}
+
 TEST(CollectivesTest, RingWithRanksOnOneHostCopiesInside) {
   const Workload workload = Build("kind = 'allreduce_ring'\nbytes = 800000\nchunks = 1\nranks_per_host = 2", 4);
   EXPECT_EQ(TotalBytes(workload), 2u * 7 * 800'000 / 2);  // every other hop

@@ -14,16 +14,17 @@
 
 namespace paceline::tools {
 
-inline absl::StatusOr<Workload> TryBuild(const std::string& toml, uint32_t hosts, uint64_t seed = 1) {
+inline absl::StatusOr<Workload> TryBuild(const std::string& toml, uint32_t hosts, uint64_t seed = 1,
+                                         uint32_t nics = 1) {
   const toml::table table = toml::parse(toml);
   nlohmann::json resolved;
   const auto config = LoadWorkload(&table, "", resolved);
   if (!config.ok()) return config.status();
-  return BuildWorkload(*config, {.count = hosts, .gbps = 100}, seed);
+  return BuildWorkload(*config, {.count = hosts, .nics = nics, .gbps = 100.0 * nics}, seed);
 }
 
-inline Workload Build(const std::string& toml, uint32_t hosts, uint64_t seed = 1) {
-  const auto workload = TryBuild(toml, hosts, seed);
+inline Workload Build(const std::string& toml, uint32_t hosts, uint64_t seed = 1, uint32_t nics = 1) {
+  const auto workload = TryBuild(toml, hosts, seed, nics);
   EXPECT_TRUE(workload.ok()) << workload.status();
   return workload.ok() ? *workload : Workload();
 }

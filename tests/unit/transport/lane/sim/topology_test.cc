@@ -265,6 +265,145 @@ TEST(TopologyTest, GraphsThatMakeNoFabricAreRefused) {
   EXPECT_THAT(error_with([](Graph& g) { g.links.resize(6); }), HasSubstr("no path from host:0/nic:0"));
 }
 
+// Groups of four routers with two hosts and two links to other groups each: nine groups.
+TopologyConfig Dragonfly(DragonflyRouting routing) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kDragonfly;
+  config.hosts = 72;
+  config.pod_size = 8;
+  config.tor_radix = 2;
+  config.global_links = 2;
+  config.routing = routing;
+  return config;
+}
+
+// The groups that a path goes through, one after the other.
+std::vector<uint32_t> GroupsOf(const Topology& topology, const std::vector<uint32_t>& path) {
+  std::vector<uint32_t> groups;
+  for (uint32_t port : path) {
+    const uint32_t to = topology.links()[port].to;
+    if (to < topology.nics()) break;
+    const uint32_t group = topology.switch_of_node(to).pod;
+    if (groups.empty() || groups.back() != group) groups.push_back(group);
+  }
+  return groups;
+}
+
+TEST(TopologyTest, DragonflyJoinsAllRoutersOfAGroupAndAllGroups) {
+  TopologyConfig config = Dragonfly(DragonflyRouting::kMinimal);
+  for (const auto& [global_links, per_pair] : {std::pair{2u, 1u}, std::pair{4u, 2u}}) {
+    config.global_links = global_links;
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    EXPECT_EQ(topology->switches().size(), 36u);
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> between_groups, inside;
+    for (const LinkInfo& link : topology->links()) {
+      if (link.from_tier == Tier::kHost || link.to_tier == Tier::kHost) continue;
+      const SwitchInfo &from = topology->switch_of_node(link.from), &to = topology->switch_of_node(link.to);
+      ++(from.pod == to.pod ? inside[{from.index, to.index}] : between_groups[{from.pod, to.pod}]);
+    }
+    EXPECT_EQ(inside.size(), 9u * 4 * 3);
+    EXPECT_EQ(between_groups.size(), 9u * 8);
+    for (const auto& [pair, count] : inside) EXPECT_EQ(count, 1u);
+    for (const auto& [pair, count] : between_groups) EXPECT_EQ(count, per_pair);
+    for (uint32_t port = 0; port < topology->links().size(); ++port) {
+      const LinkInfo& link = topology->links()[port];
+      EXPECT_EQ(topology->links()[link.reverse].reverse, port);
+      EXPECT_EQ(topology->links()[link.reverse].from, link.to);
+    }
+  }
+}
+
+TEST(TopologyTest, DragonflyGoesStraightOrOverOneMoreGroup) {
+  for (const DragonflyRouting routing :
+       {DragonflyRouting::kMinimal, DragonflyRouting::kValiant, DragonflyRouting::kBoth}) {
+    TopologyConfig config = Dragonfly(routing);
+    config.nics_per_host = 2;
+    config.planes = 2;
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    uint32_t paths = 0, straight = 0;
+    for (uint32_t a = 0; a < topology->nics(); a += 3) {
+      for (uint32_t b = a % 2; b < topology->nics(); b += 2) {
+        if (a == b) continue;
+        for (uint32_t entropy = 0; entropy < 4; ++entropy) {
+          const auto path = topology->Path(a, b, Topology::RouteHash(a, b, entropy, 1));
+          ASSERT_EQ(topology->links()[path.back()].to, b);
+          const auto groups = GroupsOf(*topology, path);
+          const bool same_group = a / 16 == b / 16;
+          const size_t least = same_group ? 1 : 2;
+          ASSERT_GE(groups.size(), least);
+          ASSERT_LE(groups.size(), same_group || routing == DragonflyRouting::kMinimal ? least : 3);
+          ASSERT_LE(path.size(), 2 * groups.size() + 1);  // in each group a link at most, and those between
+          if (same_group) continue;
+          ++paths;
+          straight += groups.size() == 2 ? 1 : 0;
+        }
+      }
+    }
+    // Of nine groups that a packet may be sent to first, one is its own and one the last.
+    const double expected = routing == DragonflyRouting::kMinimal   ? 1
+                            : routing == DragonflyRouting::kValiant ? 2.0 / 9
+                                                                    : 11.0 / 18;
+    EXPECT_NEAR(static_cast<double>(straight) / paths, expected, 0.02);
+  }
+}
+
+TEST(TopologyTest, EntropiesChooseAmongTheLinksBetweenTwoGroups) {
+  TopologyConfig config = Dragonfly(DragonflyRouting::kMinimal);
+  config.hosts = 24;  // three groups, four links between any two
+  const auto topology = Topology::Create(config);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  std::map<uint32_t, int> uses;
+  for (uint32_t entropy = 0; entropy < 4000; ++entropy) {
+    for (uint32_t port : topology->Path(0, 23, Topology::RouteHash(0, 23, entropy, 1))) {
+      const LinkInfo& link = topology->links()[port];
+      if (link.from_tier == Tier::kHost || link.to_tier == Tier::kHost) continue;
+      if (topology->switch_of_node(link.from).pod != topology->switch_of_node(link.to).pod) ++uses[port];
+    }
+  }
+  ASSERT_EQ(uses.size(), 4u);
+  for (const auto& [port, count] : uses) EXPECT_NEAR(count, 1000, 120);
+}
+
+TEST(TopologyTest, DragonflysRoundTripIsOfTheShortestWay) {
+  const auto topology = Topology::Create(Dragonfly(DragonflyRouting::kValiant));
+  ASSERT_TRUE(topology.ok());
+  const Picos link = 332'800 + 1'000'000 + 5'120 + 1'000'000;
+  EXPECT_EQ(topology->LongestBaseRtt(4160, 64), 5 * link);  // up, inside, between, inside, down
+  EXPECT_EQ(topology->BaseRtt(0, 1, 4160, 64), 2 * link);
+  EXPECT_EQ(topology->BaseRtt(0, 2, 4160, 64), 3 * link);
+  // With two links to each group the way may be shorter over one of them.
+  TopologyConfig config = Dragonfly(DragonflyRouting::kMinimal);
+  config.hosts = 24;
+  const auto many = Topology::Create(config);
+  ASSERT_TRUE(many.ok());
+  EXPECT_EQ(many->BaseRtt(0, 8, 4160, 64), 3 * link);
+  EXPECT_EQ(many->LongestWayRtt(0, 8, 4160, 64), 5 * link);
+  EXPECT_EQ(many->LongestWayRtt(0, 2, 4160, 64), 3 * link);
+  EXPECT_EQ(topology->LongestWayRtt(0, 71, 4160, 64), 7 * link);
+}
+
+TEST(TopologyTest, DragonflysThatCannotBeAreRefused) {
+  const auto refused = [](auto change) {
+    TopologyConfig config = Dragonfly(DragonflyRouting::kMinimal);
+    change(config);
+    return std::string(Topology::Create(config).status().message());
+  };
+  EXPECT_THAT(refused([](TopologyConfig& c) { c.tor_radix = 3; }), HasSubstr("fabric.tor_radix = 3 must divide"));
+  EXPECT_THAT(refused([](TopologyConfig& c) { c.hosts = 70; }), HasSubstr("fabric.pod_size = 8 must divide"));
+  EXPECT_THAT(refused([](TopologyConfig& c) { c.hosts = 8; }), HasSubstr("at least two groups"));
+  EXPECT_THAT(refused([](TopologyConfig& c) { c.global_links = 3; }),
+              HasSubstr("fabric.global_links times 4 a multiple of 8"));
+  EXPECT_THAT(refused([](TopologyConfig& c) {
+                c.hosts = 64;
+                c.global_links = 0;
+              }),
+              HasSubstr("fabric.global_links is missing"));
+  EXPECT_THAT(refused([](TopologyConfig& c) { c.oversubscription = {2}; }), HasSubstr("fabric.oversubscription"));
+  EXPECT_EQ(refused([](TopologyConfig& c) { c.global_links = 0; }), "");
+}
+
 TEST(TopologyTest, DumbbellBottleneck) {
   TopologyConfig config;
   config.kind = TopologyKind::kDumbbell;
