@@ -8,8 +8,14 @@
 //   lossless        what waits is counted against the link that it came in by (IEEE 802.1Q, priority-based flow
 //                   control): above xoff the sender of that link is told to pause, at xon or below to go on. A packet
 //                   finds no room only when its link has used up its headroom as well.
+//   both            the pool is what the memory of the switch leaves beside the headroom of all links into it. A link
+//   may
+//                   have alpha times what is free of it; what comes beyond goes into the link's headroom, and its
+//                   sender is told to pause until the headroom is empty and the link two packets below its share (or
+//                   has nothing left). As in switches for RoCE.
 //
-// A packet that is being sent no longer counts, control packets never do.
+// There is one class of data traffic, so headroom per link is headroom per link and priority. A packet that is being
+// sent no longer counts, control packets never do.
 //
 // Thread rule: owned by Fabric. Ports and links are numbered as in topology.h: a link by the port that sends into it.
 #pragma once
@@ -63,18 +69,26 @@ class SwitchBuffers {
 
  private:
   struct Ingress {
-    uint32_t bytes = 0;
-    uint32_t xoff = 0, xon = 0, limit = 0;
+    uint32_t bytes = 0;        // that count against its threshold
+    uint32_t in_headroom = 0;  // beyond it, with shared memory; else `bytes` has these too
+    uint32_t headroom = 0;
+    uint32_t xoff = 0, xon = 0;  // without shared memory
     bool paused = false;
   };
+  uint32_t FreeOf(uint32_t port) const;
+  // Shared and lossless: the packet counts against the link's share of the pool.
+  bool FitsShare(uint32_t port, const Ingress& ingress, uint32_t bytes) const;
+  Signal TakeOfShare(uint32_t port, Ingress& ingress, uint32_t bytes);
+  Signal ReleaseOfShare(uint32_t port, Ingress& ingress, uint32_t bytes);
 
   const bool shared_;
   const bool lossless_;
-  const uint32_t shared_bytes_;
   const double alpha_;
+  const uint32_t full_wire_bytes_;
   uint32_t longest_queue_bytes_;
   std::vector<uint32_t> switch_of_port_;  // by port
-  std::vector<uint32_t> used_;            // by switch
+  std::vector<uint32_t> pool_;            // by switch: bytes to share
+  std::vector<uint32_t> used_;            // of these
   std::vector<Ingress> ingress_;          // by link; empty unless lossless
   std::vector<uint32_t> ingress_of_packet_;
 };

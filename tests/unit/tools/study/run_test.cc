@@ -232,6 +232,24 @@ TEST(StudyRunTest, LosslessIncastWithoutCongestionControl) {
   EXPECT_GT(RunStudy(Load(kSmall, with_pauses))["runs"][0]["drops"], 0);
 }
 
+// Pauses spread from the crowded leaf over the spines into others: all of them end.
+TEST(StudyRunTest, LosslessIncastInSharedMemory) {
+  const std::vector<std::string> shared = {"cc.algorithms=none,dcqcn,tita",
+                                           "workload.kind=victim",
+                                           "workload.fan_in=8",
+                                           "workload.bytes=1000000",
+                                           "workload.victim_bytes=1000000",
+                                           "fabric.pfc=true",
+                                           "fabric.buffer=shared",
+                                           "fabric.shared_buffer_bytes=500000"};
+  const nlohmann::json json = RunStudy(Load(kSmall, shared));
+  for (const nlohmann::json& run : json["runs"]) {
+    EXPECT_EQ(run["finished"], run["flows"]) << run["algorithm"];
+    EXPECT_EQ(run["drops"], 0) << run["algorithm"];
+  }
+  EXPECT_GT(json["runs"][0]["pfc_pauses"], 10);
+}
+
 TEST(StudyRunTest, RunsOnATopologyFromAFile) {
   const std::string path = testing::TempDir() + "/paceline_run_topology.toml";
   std::ofstream(path) << "hosts = 4\nswitches = [\"l\", \"r\"]\nlink = [{between = [\"h0\", \"l\"]}, {between = "

@@ -241,8 +241,10 @@ TEST(ScenarioTest, BuffersAndLosslessMode) {
   EXPECT_TRUE(Load("[fabric]\npfc = true\n").sections[0].scenario.fabric.buffers.lossless);
   EXPECT_THAT(ErrorOf("[fabric]\nbuffer = \"shared\"\n"), HasSubstr("fabric.shared_buffer_bytes is missing"));
   EXPECT_THAT(ErrorOf("[fabric]\nalpha = 2\n"), HasSubstr("fabric.alpha goes with"));
-  EXPECT_THAT(ErrorOf("[fabric]\npfc = true\nbuffer = \"shared\"\nshared_buffer_bytes = 4000000\n"),
-              HasSubstr("fabric.pfc"));
+  const std::string shared = "[fabric]\npfc = true\nbuffer = \"shared\"\nshared_buffer_bytes = ";
+  EXPECT_TRUE(Load(shared + "4000000\n").sections[0].scenario.fabric.buffers.lossless);
+  EXPECT_THAT(ErrorOf(shared + "300000\n"), HasSubstr("fabric.shared_buffer_bytes = 300000 must hold two packets"));
+  EXPECT_THAT(ErrorOf(shared + "4000000\npfc_xoff_bytes = 20000\n"), HasSubstr("fabric.pfc_xoff_bytes"));
   EXPECT_THAT(ErrorOf("[fabric]\npfc = true\npfc_xoff_bytes = 20000\npfc_xon_bytes = 30000\n"),
               HasSubstr("fabric.pfc_xon_bytes"));
   EXPECT_THAT(ErrorOf("[fabric]\npfc = true\nqueue_bytes = 20000\necn_max_bytes = 0\n"),
