@@ -77,6 +77,25 @@ grep -q "missed the deadline" "$work/late/shown" || fail "the table of runs that
 ranks each 0 -n 2 bash -c '"$@"; echo $? >"status$OMPI_COMM_WORLD_RANK"' - "${study[@]}" --set run.deadline_us=5
 [ "$(cat "$work/each/status0" "$work/each/status1")" = $'1\n1' ] || fail "the ranks' statuses: $(cat "$work"/each/status?)"
 
+# As srun --mpi=pmix starts them: SLURM's variables and PMIx, here that of mpirun, which says nothing of itself.
+slurm=(env SLURM_JOB_ID=77 SLURM_JOBID=77 SLURM_STEP_ID=0 SLURM_STEPID=0 SLURM_NODELIST=here SLURM_NTASKS=2
+       SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2)
+as_srun='export SLURM_PROCID=$OMPI_COMM_WORLD_RANK
+unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_LOCAL_SIZE; exec "$@"'
+ranks srun 0 -n 2 bash -c "$as_srun" - "${slurm[@]}" "${study[@]}"
+same alone srun
+ranks srun_bad 2 -n 2 bash -c "$as_srun" - "${slurm[@]}" "$paceline" study ../bad.toml --out out
+says srun_bad "hosts"
+
+# As srun starts them without PMIx: refused by both, said by rank 0.
+for rank in 0 1; do
+  status=0
+  in_folder srun_alone$rank "${slurm[@]}" SLURM_PROCID=$rank "${study[@]}" || status=$?
+  [ $status -eq 1 ] || fail "srun without PMIx, rank $rank: status $status"
+done
+says srun_alone0 "srun started 2 processes, but without PMIx"
+[ ! -s "$work/srun_alone1/errors" ] || fail "rank 1 of srun without PMIx speaks: $(cat "$work/srun_alone1/errors")"
+
 ranks list 0 -n 2 "$paceline" study --list
 cmp "$work/list/shown" <("$paceline" study --list) || fail "--list in two processes"
 finish

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -28,6 +29,13 @@ absl::StatusOr<std::unique_ptr<RunExchange>> OpenExchange(const LauncherRank& la
         absl::StrCat(started, ", but this Paceline was built without MPI (there is no ", path,
                      "): install libopenmpi-dev and openmpi-bin and build it again, or start the study without ",
                      launched.launcher));
+  }
+  // MPI would end the process with a page of its own words.
+  if (launched.launcher == "srun" && std::getenv("PMIX_RANK") == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(started,
+                     ", but without PMIx, by which MPI in them meets: start them with srun --mpi=pmix (srun "
+                     "--mpi=list names what this cluster has), or with mpirun inside the job"));
   }
   // It stays loaded: MPI leaves functions behind that are called when the process ends. Its own modules look for its
   // names among the global ones.
