@@ -174,7 +174,8 @@ nlohmann::json Faults(const nlohmann::json& scenario) {
   for (const auto& fault : *faults) {
     std::string name = TextAt(fault, "kind");
     std::replace(name.begin(), name.end(), '_', ' ');
-    nlohmann::json entry = {{"at_us", NumberAt(fault, "at_us").value_or(0)}, {"name", name}};
+    nlohmann::json entry = {
+        {"at_us", NumberAt(fault, "at_us").value_or(0)}, {"name", name}, {"target", TextAt(fault, "target")}};
     CopyNumber(fault, "until_us", "until_us", entry);
     out.push_back(entry);
   }

@@ -1,7 +1,7 @@
 // Horizontal bars, one row for each algorithm, as plain elements.
 //
 // spec: {
-//   rows: [{name, colour, bars: [{from, to, lane, style, title}], dots: [value], value, below}],
+//   rows: [{name, colour (none: without a swatch, bars have a style of their own), bars: [{from, to, lane, style, title}], dots: [value], value, below}],
 //   low, high: the least that the scale covers; tick(value): its text; limit: {value, name} or null
 // }
 'use strict';
@@ -18,7 +18,7 @@ class BarChart {
     this.parts = new Map();
     this.root = element('div', {class: 'rows'});
     for (const row of spec.rows) {
-      const track = element('div', {class: 'track', colour: row.colour});
+      const track = element('div', {class: 'track', ...(row.colour === undefined ? {} : {colour: row.colour})});
       for (const tick of ticks) {
         const mark = element('i', {class: tick === 0 ? 'tick zero' : 'tick'});
         mark.style.left = percent(tick);
@@ -45,7 +45,8 @@ class BarChart {
         mark.style.left = percent(spec.limit.value);
         track.append(mark);
       }
-      const label = element('div', {class: 'label'}, [element('i', {class: 'swatch', colour: row.colour}), row.name]);
+      const swatch = row.colour === undefined ? [] : [element('i', {class: 'swatch', colour: row.colour})];
+      const label = element('div', {class: 'label'}, [...swatch, row.name]);
       const value =
           element('div', {class: 'value'}, [row.value, ...(row.below ? [element('small', {}, row.below)] : [])]);
       this.parts.set(row.name, [label, track, value]);

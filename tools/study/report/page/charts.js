@@ -271,6 +271,7 @@ class SectionCharts {
         limits.ideal_gbps ? [{value: limits.ideal_gbps, name: 'mean rate of an ideal run', colour: '--soft'}] : [];
     const marks = 'Between the two ECN lines switches mark packets; at the limit they lose them.';
     return [
+      this.faultTimeline(),
       this.timeChart(
           'queue', 'queue_bytes', 'busiest_port',
           same ? 'Queue at the hottest port, the last one before the receiver' : 'Queue at the busiest port',
@@ -293,6 +294,36 @@ class SectionCharts {
           'total_rate', 'gbps', null, 'Delivered by the whole fabric', 'payload (Gb/s)', rate(limits.ideal_gbps), ideal,
           'The earlier a curve falls to zero, the earlier the work was done; a long tail is stragglers.'),
     ];
+  }
+
+  // A row for each fault, with the number that its band has in the charts below.
+  faultTimeline() {
+    const {faults, series} = this.section;
+    if (faults.length === 0) return null;
+    const runs = series.map((run) => Math.max(run.queue.x.at(-1) ?? 0, run.total_rate.x.at(-1) ?? 0));
+    const longest = Math.max(...runs, ...faults.map((fault) => fault.until_us ?? fault.at_us));
+    const time = (us) => Format.number(us / this.unit.divisor);
+    return {
+      place: 'time',
+      title: 'Faults',
+      axis: () => `time (${this.unit.name})`,
+      how: 'What was broken when; its number stands at the top of its band in the charts over time.',
+      csv: () => [
+          ['fault', 'kind', 'target', 'at_us', 'until_us'],
+          faults.map((fault, i) => [i + 1, fault.name, fault.target, fault.at_us, fault.until_us])],
+      make: (host) => new BarChart(host, {
+        rows: faults.map((fault, i) => ({
+                           name: `${i + 1}: ${fault.name}`,
+                           bars: [{from: fault.at_us, to: fault.until_us ?? longest, style: 'fault'}],
+                           dots: [],
+                           value: `${time(fault.at_us)} to ${fault.until_us ? time(fault.until_us) : 'the end'}`,
+                           below: fault.target
+                         })),
+        low: 0,
+        high: longest,
+        tick: (value) => Format.tick(value / this.unit.divisor)
+      }),
+    };
   }
 
   queueLimits() {
@@ -340,7 +371,7 @@ class SectionCharts {
         limits,
         align: 'line',
         sync: context.sync,
-        bands: this.section.faults.map((fault) => ({from: fault.at_us, to: fault.until_us, name: fault.name})),
+        bands: this.section.faults.map((fault, i) => ({from: fault.at_us, to: fault.until_us, name: String(i + 1)})),
         lines: this.names.flatMap((name) => {
           const run = recorded.find((one) => one.algorithm === name && one.seed === context.seed);
           return run ? [{...this.style(name), x: run[key].x, y: run[key].y}] : [];

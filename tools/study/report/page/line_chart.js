@@ -172,15 +172,26 @@ class LineChart {
 
   drawBands(u) {
     const {ctx, bbox} = u;
-    for (const band of this.spec.bands ?? []) {
+    const labels = [];
+    const bands = [...(this.spec.bands ?? [])].sort((a, b) => a.from - b.from);
+    for (const band of bands) {
       const from = Math.max(u.valToPos(band.from, 'x', true), bbox.left);
       const to = Math.min(u.valToPos(band.to ?? u.scales.x.max, 'x', true), bbox.left + bbox.width);
       if (!(to > from)) continue;
       ctx.save();
       ctx.fillStyle = cssColour('--band');
       ctx.fillRect(from, bbox.top, to - from, bbox.height);
-      this.writeLabel(u, band.name, from + 4 * devicePixelRatio, bbox.top + 10 * devicePixelRatio, 'left', '--soft');
       ctx.restore();
+      // Bands that begin close together share a label.
+      const last = labels.at(-1);
+      if (last && from - last.x < 16 * devicePixelRatio) {
+        last.text += `, ${band.name}`;
+      } else {
+        labels.push({x: from, text: band.name});
+      }
+    }
+    for (const {x, text} of labels) {
+      this.writeLabel(u, text, x + 4 * devicePixelRatio, bbox.top + 10 * devicePixelRatio, 'left', '--soft');
     }
   }
 

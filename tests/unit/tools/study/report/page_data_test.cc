@@ -36,6 +36,7 @@ TEST(PageData, CarriesFaults) {
   const auto faults = DataOf(SampleSection(options))["sections"][0]["faults"];
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults[0]["name"], "link down");
+  EXPECT_EQ(faults[0]["target"], "agg:5/up:0");
   EXPECT_EQ(faults[0]["at_us"], 600);
   EXPECT_EQ(faults[0]["until_us"], 1100);
 }
