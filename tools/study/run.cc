@@ -153,10 +153,8 @@ class Run : public FlowEvents {
 
   // What one host can take from other groups when all take theirs; zero: as much as its link.
   Rate CoreRate() const {
-    const sim::TopologyConfig& t = scenario_.fabric.topology;
-    double ratio = 1;
-    for (const double tier : t.oversubscription) ratio *= tier;
-    return scenario_.hints && ratio > 1 ? Rate::Gbps(t.link_gbps / ratio) : Rate();
+    const double ratio = fabric_->topology().core_oversubscription();
+    return scenario_.hints && ratio > 1 ? Rate::Gbps(scenario_.fabric.topology.link_gbps / ratio) : Rate();
   }
 
   void ConnectPair(const PairKey& key, Pair* pair) {

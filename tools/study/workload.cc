@@ -49,12 +49,12 @@ absl::StatusOr<Workload> BuildWorkload(const WorkloadConfig& config, const Workl
   WorkloadBuilder builder(config, hosts, seed);
   if (absl::Status status = config.pattern->Build(builder); !status.ok()) return status;
   Workload workload = std::move(builder.workload());
-  if (config.window > 0 && config.pattern->independent()) AddWindows(config.window, hosts.count, workload);
-  if (config.background.load > 0) AddBackground(config, hosts, seed, workload);
   if (workload.flows.empty()) {
     return absl::InvalidArgumentError(
         "workload: nothing of it crosses the network; spread its ranks over two hosts or more (ranks, ranks_per_host)");
   }
+  if (config.window > 0 && config.pattern->independent()) AddWindows(config.window, hosts.count, workload);
+  if (config.background.load > 0) AddBackground(config, hosts, seed, workload);
   return workload;
 }
 

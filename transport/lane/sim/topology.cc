@@ -161,7 +161,7 @@ absl::Status Topology::BuildDumbbell(uint32_t plane) {
   }
   const uint32_t half_hosts = config_.hosts / 2;
   const uint32_t half = half_hosts * nics_per_plane();
-  const double ratio = config_.oversubscription.empty() ? half : config_.oversubscription[0];
+  const double ratio = core_oversubscription();
   if (!(ratio > 0)) return absl::InvalidArgumentError("fabric.oversubscription must be above 0");
   uint32_t sides[2];
   for (uint32_t side = 0; side < 2; ++side) {
@@ -299,6 +299,18 @@ double Topology::host_bits_per_second(uint32_t host) const {
     sum += static_cast<double>(links_[host * config_.nics_per_host + nic].bits_per_second);
   }
   return sum;
+}
+
+double Topology::core_oversubscription() const {
+  if (config_.kind == TopologyKind::kDragonfly) {
+    return static_cast<double>(config_.pod_size * nics_per_plane()) / (routers_per_group() * global_links());
+  }
+  if (config_.kind == TopologyKind::kDumbbell && config_.oversubscription.empty()) {
+    return config_.hosts / 2 * nics_per_plane();  // the link between is as fast as a host's
+  }
+  double ratio = 1;
+  for (const double tier : config_.oversubscription) ratio *= tier;
+  return ratio;
 }
 
 std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint32_t route_hash) const {

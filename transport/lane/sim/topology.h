@@ -127,6 +127,9 @@ class Topology {
   const std::vector<LinkInfo>& links() const { return links_; }  // by port number
   const SwitchInfo& switch_of_node(uint32_t node) const { return switches_[node - nics_]; }
   double host_bits_per_second(uint32_t host) const;  // all NICs together
+  // What the hosts of a part that shares its links to the rest can send, over what these links carry: of a pod or
+  // group, of the hosts of a ToR where there are none, of a side of a dumbbell. 1: as much, or nobody knows (a graph).
+  double core_oversubscription() const;
   // What the first host of the graph has.
   static uint32_t NicsPerHost(const Graph& graph);
 

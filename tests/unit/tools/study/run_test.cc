@@ -250,6 +250,18 @@ TEST(StudyRunTest, LosslessIncastInSharedMemory) {
   EXPECT_GT(json["runs"][0]["pfc_pauses"], 10);
 }
 
+// What the link between the sides carries is known whether it was written out or not.
+TEST(StudyRunTest, HintsKnowADumbbellsLink) {
+  const auto runs = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = {"fabric.topology=dumbbell", "workload.kind=permutation", "cc.hints=true",
+                                          "cc.algorithms=tita"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return RunStudy(Load(kSmall, overrides))["runs"].dump();
+  };
+  EXPECT_EQ(runs({}), runs({"fabric.oversubscription=8"}));
+  EXPECT_NE(runs({}), runs({"cc.hints=false"}));
+}
+
 TEST(StudyRunTest, RunsOnATopologyFromAFile) {
   const std::string path = testing::TempDir() + "/paceline_run_topology.toml";
   std::ofstream(path) << "hosts = 4\nswitches = [\"l\", \"r\"]\nlink = [{between = [\"h0\", \"l\"]}, {between = "

@@ -137,8 +137,10 @@ TEST(WorkloadTest, RefusesWhatDoesNotFit) {
 
 TEST(WorkloadTest, RefusesWhatSendsNothing) {
   for (const char* kind : {"moe", "pipeline"}) {
-    const auto workload = TryBuild(absl::StrCat("kind = '", kind, "'\nranks = 8\nranks_per_host = 8"));
-    EXPECT_THAT(workload.status().message(), HasSubstr("crosses the network")) << kind;
+    for (const char* background : {"", "\nbackground_load = 0.1"}) {
+      const auto workload = TryBuild(absl::StrCat("kind = '", kind, "'\nranks = 8\nranks_per_host = 8", background));
+      EXPECT_THAT(workload.status().message(), HasSubstr("crosses the network")) << kind << background;
+    }
   }
 }
 

@@ -418,6 +418,21 @@ TEST(TopologyTest, DumbbellBottleneck) {
   EXPECT_EQ(topology->links()[between].bits_per_second, 200'000'000'000u);
 }
 
+TEST(TopologyTest, WhatAHostHasOfTheCore) {
+  EXPECT_EQ(Topology::Create(FatTree(4))->core_oversubscription(), 4);
+  EXPECT_EQ(Topology::Create(Dragonfly(DragonflyRouting::kMinimal))->core_oversubscription(), 1);
+  TopologyConfig config = Dragonfly(DragonflyRouting::kMinimal);
+  config.hosts = 24;
+  config.global_links = 1;
+  EXPECT_EQ(Topology::Create(config)->core_oversubscription(), 2);
+  config = {.kind = TopologyKind::kDumbbell, .hosts = 8};
+  EXPECT_EQ(Topology::Create(config)->core_oversubscription(), 4);
+  config.nics_per_host = 2;
+  EXPECT_EQ(Topology::Create(config)->core_oversubscription(), 8);
+  config.oversubscription = {2};
+  EXPECT_EQ(Topology::Create(config)->core_oversubscription(), 2);
+}
+
 TEST(TopologyTest, EntropiesSpreadEvenlyAndStably) {
   const auto topology = Topology::Create(FatTree(1));
   ASSERT_TRUE(topology.ok());
