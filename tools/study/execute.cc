@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "absl/strings/str_format.h"
 #include "tools/study/outcome_codec.h"
 #include "tools/study/ranks/agree.h"
 #include "tools/study/results.h"
+#include "tools/study/time_left.h"
 #include "transport/engine/clock.h"
 
 namespace paceline::tools {
@@ -23,6 +25,7 @@ struct Task {
   const AlgorithmChoice* algorithm = nullptr;
   uint64_t seed = 0;
   uint64_t effort = 0;
+  std::optional<Time> running_since;
   std::optional<absl::StatusOr<RunOutcome>> outcome;
 };
 
@@ -34,14 +37,12 @@ class ProgressLine {
     if (shown_) std::fputs("\r\033[K", stderr);
   }
 
-  void Show(size_t runs_done, uint64_t effort_done) const {
+  void Show(size_t runs_done, std::span<const SectionProgress> sections, uint32_t at_a_time) const {
     if (!shown_) return;
-    std::string left = "";
-    if (effort_done > 0) {
-      const double seconds = (MonotonicNow() - began_).seconds();
-      const double rest = seconds * static_cast<double>(effort_ - effort_done) / static_cast<double>(effort_done);
-      left = absl::StrFormat(", about %.0f s left", rest);
-    }
+    uint64_t effort_done = 0;
+    for (const SectionProgress& section : sections) effort_done += section.done;
+    const std::optional<double> seconds = SecondsLeft(sections, at_a_time);
+    const std::string left = seconds ? absl::StrFormat(", about %.0f s left", *seconds) : "";
     std::fprintf(stderr, "\r\033[K%zu of %zu runs, %.0f %% of the packets%s", runs_done, runs_,
                  100.0 * static_cast<double>(effort_done) / static_cast<double>(effort_), left.c_str());
     std::fflush(stderr);
@@ -51,7 +52,6 @@ class ProgressLine {
   const bool shown_;
   const size_t runs_;
   const uint64_t effort_;
-  const Time began_ = MonotonicNow();
 };
 
 absl::StatusOr<std::vector<Task>> TasksOf(const Study& study) {
@@ -82,18 +82,29 @@ absl::Status AgreeOnStudy(RunExchange* exchange, const Study& study) {
                      "it has another scenario or another version of Paceline than rank 0");
 }
 
-void RunAll(const std::vector<Task*>& tasks, const ExecuteOptions& options) {
+void RunAll(const std::vector<Task*>& tasks, size_t sections, const ExecuteOptions& options) {
   uint64_t effort = 0;
-  for (const Task* task : tasks) effort += task->effort;
-  std::atomic<size_t> next{0}, done{0};
-  std::atomic<uint64_t> effort_done{0};
-  std::mutex mutex;
+  std::vector<SectionProgress> progress(sections);
+  for (const Task* task : tasks) {
+    effort += task->effort;
+    progress[task->section].effort += task->effort;
+  }
+  std::vector<std::atomic<uint64_t>> effort_done(sections);
+  std::atomic<size_t> next{0};
+  std::mutex mutex;  // of all below
   std::condition_variable finished;
+  size_t done = 0;
   const auto work = [&] {
     for (size_t i; (i = next.fetch_add(1)) < tasks.size();) {
       Task& task = *tasks[i];
-      task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &effort_done);
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        task.running_since = MonotonicNow();
+      }
+      task.outcome = ExecuteRun(*task.scenario, *task.algorithm, task.seed, &effort_done[task.section]);
       const std::lock_guard<std::mutex> lock(mutex);
+      progress[task.section].seconds += (MonotonicNow() - *task.running_since).seconds();
+      task.running_since.reset();
       ++done;
       finished.notify_one();
     }
@@ -105,7 +116,12 @@ void RunAll(const std::vector<Task*>& tasks, const ExecuteOptions& options) {
     const ProgressLine line(options.show_progress, tasks.size(), std::max<uint64_t>(1, effort));
     std::unique_lock<std::mutex> lock(mutex);
     while (done < tasks.size()) {
-      line.Show(done, effort_done);
+      std::vector<SectionProgress> now = progress;
+      for (size_t section = 0; section < sections; ++section) now[section].done = effort_done[section];
+      for (const Task* task : tasks) {
+        if (task->running_since) now[task->section].seconds += (MonotonicNow() - *task->running_since).seconds();
+      }
+      line.Show(done, now, static_cast<uint32_t>(std::min(count, tasks.size() - done)));
       finished.wait_for(lock, std::chrono::milliseconds(500));
     }
   }
@@ -142,7 +158,7 @@ absl::StatusOr<std::vector<std::vector<RunOutcome>>> ExecuteStudy(const Study& s
   const size_t rank = exchange != nullptr ? exchange->rank() : 0, ranks = exchange != nullptr ? exchange->size() : 1;
   std::vector<Task*> own;
   for (size_t i = rank; i < tasks->size(); i += ranks) own.push_back(&(*tasks)[i]);
-  RunAll(own, options);
+  RunAll(own, study.sections.size(), options);
   absl::Status status;
   for (const Task* task : own) status.Update(task->outcome->status());
   if (status = Agree(exchange, status); !status.ok()) return status;

@@ -123,7 +123,7 @@ std::string WorkloadSentence(const nlohmann::json& scenario) {
     const std::string file = TextAt(scenario, "workload.file");
     return "Flows between " + Hosts(scenario) + " as listed in " + (file.empty() ? "a connection matrix" : file) + ".";
   }
-  if (const std::string sentence = CollectiveSentence(scenario); !sentence.empty()) return sentence;
+  if (std::string sentence = CollectiveSentence(scenario); !sentence.empty()) return sentence;
   return PlainWorkload(scenario);
 }
 
