@@ -22,15 +22,15 @@ const nlohmann::json* Find(const nlohmann::json& object, std::string_view path) 
 }  // namespace
 
 const nlohmann::json& Runs(const nlohmann::json& results) {
-  static const nlohmann::json kNone = nlohmann::json::array();
+  static const nlohmann::json none = nlohmann::json::array();
   const nlohmann::json* runs = Find(results, "runs");
-  return runs != nullptr && runs->is_array() ? *runs : kNone;
+  return runs != nullptr && runs->is_array() ? *runs : none;
 }
 
 const nlohmann::json& Scenario(const nlohmann::json& results) {
-  static const nlohmann::json kNone = nlohmann::json::object();
+  static const nlohmann::json none = nlohmann::json::object();
   const nlohmann::json* scenario = Find(results, "scenario");
-  return scenario != nullptr && scenario->is_object() ? *scenario : kNone;
+  return scenario != nullptr && scenario->is_object() ? *scenario : none;
 }
 
 std::vector<std::string> AlgorithmsOf(const nlohmann::json& results) {
