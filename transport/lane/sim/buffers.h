@@ -9,8 +9,7 @@
 //                   control): above xoff the sender of that link is told to pause, at xon or below to go on. A packet
 //                   finds no room only when its link has used up its headroom as well.
 //   both            the pool is what the memory of the switch leaves beside the headroom of all links into it. A link
-//   may
-//                   have alpha times what is free of it; what comes beyond goes into the link's headroom, and its
+//                   may have alpha times what is free of it; what comes beyond goes into the link's headroom, and its
 //                   sender is told to pause until the headroom is empty and the link two packets below its share (or
 //                   has nothing left). As in switches for RoCE.
 //
