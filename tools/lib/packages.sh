@@ -7,6 +7,7 @@ packages_build=(
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev python3)
 packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests skip without them
 packages_mpi=(libopenmpi-dev openmpi-bin)  # studies under mpirun; their test skips without them
+packages_libfabric=(libfabric-dev libfabric-bin)  # the libfabric provider and its tests
 packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck)
 packages_coverage=(gcovr)
 

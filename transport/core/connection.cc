@@ -59,8 +59,10 @@ void Connection::StartRequested(const wire::InitPacket& init, const crypto::Secr
   peer_.peer_connection = init.client_connection;
   listener_ = listener;
   started_ = now;
-  event_ = std::make_unique<ConnectionEvent>(
-      ConnectionEvent{.kind = ConnectionEventKind::kRequest, .connection = id(), .listener = listener});
+  event_ = std::make_unique<ConnectionEvent>(ConnectionEvent{.kind = ConnectionEventKind::kRequest,
+                                                             .connection = id(),
+                                                             .listener = listener,
+                                                             .private_data = init.hello.private_data});
 }
 
 void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::unique_ptr<SecureChannel> channel,

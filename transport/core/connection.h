@@ -77,6 +77,7 @@ class Connection final : private wire::FrameHandler {
     crypto::Secret init_digest{};     // of the last request sent, or of the one received
     std::optional<CloseReason> hint;  // a refusal that nobody vouches for: believed when nothing better has come
     std::string hint_detail;
+    PrivateData private_data;     // client: for who accepts
     std::vector<uint8_t> accept;  // server: the encoded answer, until the client is heard, as it may be lost
   };
   Handshake& handshake() { return *handshake_; }

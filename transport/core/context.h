@@ -2,6 +2,7 @@
 // connection outlives it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -56,6 +57,55 @@ struct CoreContext {
       ++counters.operations_failed;
     }
     completions.Push(completion);
+  }
+
+  // ---- receives
+  PostedReceive* NewReceive(const ReceiveRequest& request, OperationId id) {
+    ++counters.operations_posted;
+    PostedReceive* receive = posted_receives.New();
+    receive->buffer = request.buffer;
+    receive->tag = request.tag;
+    receive->ignore = request.ignore;
+    receive->user_data = request.user_data;
+    receive->operation_id = id;
+    receive->source = request.source;
+    receive->min_free = request.min_free;
+    return receive;
+  }
+  // The next `bytes`, or what is left, of a buffer for many sends, which ends with its last part once there is less
+  // room than it wants. The caller has reserved a completion.
+  PostedReceive* NewPart(PostedReceive* whole, uint64_t bytes) {
+    PostedReceive* part = posted_receives.New();
+    const uint64_t left = whole->buffer.bytes - whole->used;
+    part->buffer = whole->buffer;
+    part->buffer.data = static_cast<uint8_t*>(whole->buffer.data) + whole->used;
+    part->buffer.bytes = std::min(bytes, left);
+    part->used = whole->used;
+    part->user_data = whole->user_data;
+    part->whole = whole;
+    whole->used += part->buffer.bytes;
+    ++whole->parts;
+    whole->retired = whole->buffer.bytes - whole->used < whole->min_free;
+    return part;
+  }
+  // Completes a receive with what `outcome` says of the message. A whole that is cancelled stays until its parts end.
+  void EndReceive(PostedReceive* receive, Completion outcome) {
+    PostedReceive* whole = receive->whole;
+    outcome.operation = Operation::kReceive;
+    outcome.user_data = receive->user_data;
+    if (whole != nullptr) {
+      outcome.offset = receive->used;
+      --whole->parts;
+      outcome.released = whole->retired && whole->parts == 0 && !whole->cancelled;
+      if (outcome.released) completions.Unreserve();
+      if (whole->retired && whole->parts == 0) posted_receives.Delete(whole);
+    }
+    Complete(outcome);
+    if (receive->parts == 0) {
+      posted_receives.Delete(receive);
+    } else {
+      receive->retired = receive->cancelled = true;
+    }
   }
 
   // A receive ends while its sender may still write into it by remote placement: exchanges the region's keys on the

@@ -64,16 +64,24 @@ Endpoint::Impl::~Impl() {
 
 RegionId Endpoint::Impl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
                                         ConnectionId connection) {
-  Region region;
-  region.base = static_cast<uint8_t*>(base);
-  region.bytes = bytes;
-  region.access = access;
-  region.kind = kind;
-  region.connection = connection;
-  region.key = NewSecretNumber();
+  return AddRegion({.base = static_cast<uint8_t*>(base),
+                    .bytes = bytes,
+                    .access = access,
+                    .kind = kind,
+                    .connection = connection,
+                    .key = NewSecretNumber()});
+}
+
+RegionId Endpoint::Impl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
+  return AddRegion(
+      {.base = static_cast<uint8_t*>(base), .bytes = bytes, .access = access, .key = key, .origin = origin});
+}
+
+RegionId Endpoint::Impl::AddRegion(Region region) {
+  if (context_.memory.HasKey(region.key)) return kUnregistered;
   for (const Port& port : context_.ports) {
-    if (port.capabilities.remote_placement && kind == MemoryKind::kHost) {
-      region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, base, bytes);
+    if (port.capabilities.remote_placement && region.kind == MemoryKind::kHost) {
+      region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.base, region.bytes);
     }
   }
   return context_.memory.Add(region);
@@ -84,6 +92,7 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   if (region == nullptr) return;
   const Region copy = *region;
   context_.memory.Remove(id);
+  CancelReceivesInto(id);
   for (const Port& port : context_.ports) {
     if (copy.lane_keys[port.index] != 0) context_.environment->DeregisterMemory(port.index, copy.lane_keys[port.index]);
   }
@@ -105,19 +114,20 @@ RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
   const Region* region = context_.memory.Find(id);
   if (region == nullptr) return remote;
   remote.key = region->key;
-  remote.bytes = region->bytes;
+  remote.bytes = region->origin + region->bytes;
   // A card checks neither the permission to write nor whose connection it is: such regions are reached by packets.
   if ((region->access & kRemoteWrite) != 0 && region->connection == kNoConnection) {
-    remote.lane_base = reinterpret_cast<uint64_t>(region->base);
+    remote.lane_base = reinterpret_cast<uint64_t>(region->base) - region->origin;
     remote.lane_keys = region->lane_keys;
   }
   return remote;
 }
 
-uint32_t Endpoint::Impl::Listen() {
+uint32_t Endpoint::Impl::Listen(const ConnectionSetup& setup, uint64_t nonce) {
+  if (nonce == 0) nonce = NewSecretNumber();
+  if (listener_by_nonce_.contains(nonce)) return 0;
   const uint32_t number = next_listener_++;
-  const uint64_t nonce = NewSecretNumber();
-  listeners_[number] = nonce;
+  listeners_[number] = {.nonce = nonce, .setup = setup};
   listener_by_nonce_[nonce] = number;
   return number;
 }
@@ -125,7 +135,7 @@ uint32_t Endpoint::Impl::Listen() {
 void Endpoint::Impl::CloseListener(uint32_t listener) {
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return;
-  listener_by_nonce_.erase(found->second);
+  listener_by_nonce_.erase(found->second.nonce);
   listeners_.erase(found);
 }
 
@@ -133,7 +143,7 @@ ListenAddress Endpoint::Impl::listen_address(uint32_t listener) const {
   ListenAddress address;
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return address;
-  address.nonce = found->second;
+  address.nonce = found->second.nonce;
   for (const Port& port : context_.ports) {
     if (address.ports == address.addresses.size()) break;
     address.addresses[address.ports++] = port.address;
@@ -165,11 +175,14 @@ Connection* Endpoint::Impl::Find(ConnectionId id) const {
   return connection != nullptr && connection->id() == id ? connection : nullptr;
 }
 
-ConnectionId Endpoint::Impl::Connect(const ListenAddress& address, Time now) {
+ConnectionId Endpoint::Impl::Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup,
+                                     const PrivateData& private_data) {
   if (address.ports == 0) return kNoConnection;
   Connection* connection = NewConnection();
   if (connection == nullptr) return kNoConnection;
+  SetUp(*connection, setup);
   connection->StartConnecting(address, NewSecretNumber(), now);
+  connection->handshake().private_data = private_data;
   if (identity_.has_value()) {
     Connection::Handshake& handshake = connection->handshake();
     handshake.private_key = identity_->NewPrivateKey();
@@ -255,10 +268,17 @@ RegionId Endpoint::RegisterMemory(void* base, uint64_t bytes, uint8_t access, Me
 void Endpoint::DeregisterMemory(RegionId region, Time now) { impl_->DeregisterMemory(region, now); }
 RemoteMemory Endpoint::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
 
-uint32_t Endpoint::Listen() { return impl_->Listen(); }
+RegionId Endpoint::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
+  return impl_->RegisterMemoryAs(key, origin, base, bytes, access);
+}
+
+uint32_t Endpoint::Listen(const ConnectionSetup& setup, uint64_t nonce) { return impl_->Listen(setup, nonce); }
 void Endpoint::CloseListener(uint32_t listener) { impl_->CloseListener(listener); }
 ListenAddress Endpoint::listen_address(uint32_t listener) const { return impl_->listen_address(listener); }
-ConnectionId Endpoint::Connect(const ListenAddress& address, Time now) { return impl_->Connect(address, now); }
+ConnectionId Endpoint::Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup,
+                               const PrivateData& private_data) {
+  return impl_->Connect(address, now, setup, private_data);
+}
 void Endpoint::Accept(ConnectionId connection, Time now) { impl_->Accept(connection, now); }
 void Endpoint::Refuse(ConnectionId connection, Time now) { impl_->Refuse(connection, now); }
 void Endpoint::Close(ConnectionId connection, Time now) { impl_->Close(connection, now); }
@@ -287,6 +307,22 @@ PostResult Endpoint::PostFlush(ConnectionId connection, const FlushRequest& requ
   return impl_->PostFlush(connection, request, now, id);
 }
 bool Endpoint::Cancel(ConnectionId connection, OperationId id, Time now) { return impl_->Cancel(connection, id, now); }
+
+ReceiveQueueId Endpoint::NewReceiveQueue() { return impl_->NewReceiveQueue(); }
+void Endpoint::DeleteReceiveQueue(ReceiveQueueId queue, Time now) { impl_->DeleteReceiveQueue(queue, now); }
+void Endpoint::SetSource(ConnectionId connection, Source source, Time now) {
+  impl_->SetSource(connection, source, now);
+}
+PostResult Endpoint::PostSharedReceive(ReceiveQueueId queue, const ReceiveRequest& request, Time now, OperationId* id) {
+  return impl_->PostSharedReceive(queue, request, now, id);
+}
+std::optional<WaitingSend> Endpoint::Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim) {
+  return impl_->Peek(queue, request, claim);
+}
+bool Endpoint::CancelReceive(ReceiveQueueId queue, OperationId id) { return impl_->CancelReceive(queue, id); }
+void Endpoint::FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status) {
+  impl_->FailReceivesFrom(queue, source, status);
+}
 
 size_t Endpoint::PollCompletions(std::span<Completion> out) { return impl_->PollCompletions(out); }
 size_t Endpoint::PollConnectionEvents(std::span<ConnectionEvent> out) { return impl_->PollConnectionEvents(out); }

@@ -115,6 +115,9 @@ class Endpoint {
   // `connection`: only this peer may use it; kNoConnection: any peer. Returns kUnregistered when out of ids.
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind = MemoryKind::kHost,
                           ConnectionId connection = kNoConnection);
+  // The same under a key of the application's choice, as guessable as that is, and with offsets of remote operations
+  // that count from `origin` at its first byte. kUnregistered: out of ids, or the key is in use.
+  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
   // At once: what arrives later for it is refused, writes of peers under way end there with kRemoteAccess. A connection
   // with operations of its own that still use the region is aborted (its operations end with kConnectionClosed): the
   // peer would otherwise wait for bytes that nobody may read or place any more.
@@ -122,11 +125,15 @@ class Endpoint {
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 
   // ---- connections
-  uint32_t Listen();  // a listener's number, never 0
+  // A listener's number, never 0. `nonce`: part of its address; 0: random. 0 comes back where that nonce is in use.
+  // Connections it leads to start with `setup`.
+  uint32_t Listen(const ConnectionSetup& setup = {}, uint64_t nonce = 0);
   void CloseListener(uint32_t listener);
   ListenAddress listen_address(uint32_t listener) const;
   // Starts to connect; kEstablished or kClosed follows as an event. kNoConnection: at the bound.
-  ConnectionId Connect(const ListenAddress& address, Time now);
+  // `private_data` goes to who accepts.
+  ConnectionId Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup = {},
+                       const PrivateData& private_data = {});
   void Accept(ConnectionId connection, Time now);  // answers kRequest
   void Refuse(ConnectionId connection, Time now);
   // Orderly: what was posted before is carried out first (receives are completed with kConnectionClosed), then kClosed.
@@ -146,6 +153,20 @@ class Endpoint {
   PostResult PostFlush(ConnectionId connection, const FlushRequest& request, Time now, OperationId* id = nullptr);
   // True: it will complete with kCancelled. False: too late (it will complete as usual) or unknown.
   bool Cancel(ConnectionId connection, OperationId id, Time now);
+
+  // ---- receive queues
+  ReceiveQueueId NewReceiveQueue();
+  // Aborts the connections that use it and cancels its receives.
+  void DeleteReceiveQueue(ReceiveQueueId queue, Time now);
+  // Names the peer of a connection, from now on and for what it has sent and nobody has received.
+  void SetSource(ConnectionId connection, Source source, Time now);
+  PostResult PostSharedReceive(ReceiveQueueId queue, const ReceiveRequest& request, Time now, OperationId* id);
+  // The first send that a receive with this tag, ignore and source would meet now; nothing: none. `claim`: it then
+  // meets only the receive that names it.
+  std::optional<WaitingSend> Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim);
+  bool CancelReceive(ReceiveQueueId queue, OperationId id);
+  // Receives that name this source end with `status`.
+  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status);
 
   size_t PollCompletions(std::span<Completion> out);
   size_t PollConnectionEvents(std::span<ConnectionEvent> out);

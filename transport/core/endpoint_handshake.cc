@@ -60,6 +60,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   }
   Connection* connection = pending_requests_ >= limits::kMaxPendingAccepts ? nullptr : NewConnection();
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
+  SetUp(*connection, listeners_.at(listener->second).setup);
   requests_[key] = connection->id();
   ++pending_requests_;
   connection->StartRequested(*init, digest, listener->second, now);

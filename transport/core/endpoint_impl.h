@@ -2,6 +2,7 @@
 // endpoint.h; its parts are in files of their own:
 //   endpoint.cc             memory, connections, the facade
 //   endpoint_operations.cc  posting operations
+//   endpoint_receives.cc    receive queues
 //   endpoint_handshake.cc   connection set-up, answers to strangers
 //   endpoint_presence.cc    whether a peer still has a connection
 //   endpoint_io.cc          arrivals, departures, time
@@ -40,12 +41,17 @@ class Endpoint::Impl {
   // ---- memory
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection);
 
+  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+
+  // Completes what of it only the endpoint knows: keys of lanes and its number.
+  RegionId AddRegion(Region region);
+
   void DeregisterMemory(RegionId id, Time now);
 
   RemoteMemory ExportMemory(RegionId id) const;
 
   // ---- connections
-  uint32_t Listen();
+  uint32_t Listen(const ConnectionSetup& setup, uint64_t nonce);
 
   void CloseListener(uint32_t listener);
 
@@ -55,7 +61,8 @@ class Endpoint::Impl {
 
   Connection* Find(ConnectionId id) const;
 
-  ConnectionId Connect(const ListenAddress& address, Time now);
+  ConnectionId Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup,
+                       const PrivateData& private_data);
 
   void Accept(ConnectionId id, Time now);
 
@@ -94,6 +101,22 @@ class Endpoint::Impl {
   PostResult PostFlush(ConnectionId id, const FlushRequest& request, Time now, OperationId* operation);
 
   bool Cancel(ConnectionId id, OperationId operation, Time now);
+
+  // ---- receive queues
+  ReceiveQueueId NewReceiveQueue();
+  void DeleteReceiveQueue(ReceiveQueueId queue, Time now);
+  Matcher* FindQueue(ReceiveQueueId queue) const;
+  // Before anything arrives on it.
+  void SetUp(Connection& connection, const ConnectionSetup& setup);
+  void SetSource(ConnectionId id, Source source, Time now);
+  PostResult PostSharedReceive(ReceiveQueueId queue, const ReceiveRequest& request, Time now, OperationId* operation);
+  std::optional<WaitingSend> Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim);
+  bool CancelReceive(ReceiveQueueId queue, OperationId operation);
+  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status);
+  void CancelReceivesInto(RegionId region);
+  // Sends that found no receive may find one now.
+  void MatchAgain(Matcher& queue, Time now);
+  void FeedStarvedQueues(Time now);
 
   size_t PollCompletions(std::span<Completion> out) { return context_.completions.Poll(out); }
 
@@ -214,6 +237,10 @@ class Endpoint::Impl {
   size_t connections() const { return live_; }
 
  private:
+  struct Listener {
+    uint64_t nonce = 0;
+    ConnectionSetup setup;
+  };
   struct Slot {
     std::unique_ptr<Connection> connection;
     uint32_t generation = 0;
@@ -238,12 +265,14 @@ class Endpoint::Impl {
   std::vector<uint8_t> encrypted_;    // payloads of the burst that is being filled, most_payload_ bytes each
   size_t most_payload_ = 0;
   std::vector<uint8_t> decrypted_;  // payload of the packet that is being handled
+  absl::flat_hash_map<ReceiveQueueId, std::unique_ptr<Matcher>> receive_queues_;  // outlive the connections
+  ReceiveQueueId next_receive_queue_ = 1;
   std::vector<Slot> slots_;
   uint32_t first_generation_ = 0;    // of each slot
   std::deque<uint32_t> free_slots_;  // the longest unused first
   size_t live_ = 0;
   uint32_t next_listener_ = 1;
-  absl::flat_hash_map<uint32_t, uint64_t> listeners_;
+  absl::flat_hash_map<uint32_t, Listener> listeners_;
   absl::flat_hash_map<uint64_t, uint32_t> listener_by_nonce_;
   absl::flat_hash_map<std::pair<uint64_t, ConnectionId>, ConnectionId> requests_;  // of clients, by nonce and number
   std::deque<std::pair<std::pair<uint64_t, ConnectionId>, Time>> spent_requests_;  // over, and good until when

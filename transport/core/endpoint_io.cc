@@ -177,6 +177,7 @@ void Endpoint::Impl::Seal(Connection& connection, TxBurst& burst, size_t at, siz
 size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
   room = std::min(room, TxBurst::kSegments);
   if (!reply_peers_.empty()) ReleaseReplyPeers();
+  FeedStarvedQueues(now);
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
   // Acknowledgements of connections that have data wait for it, as riders; what found no packet goes behind the data,
@@ -300,6 +301,7 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
   LaneAddress address;
   connection->TakeRequest(&init, &address, now);
   init.hello = OurHello();
+  init.hello.private_data = connection->handshake().private_data;
   const uint32_t peer = context_.environment->OpenPeer(port, address);
   reply_peers_.emplace_back(port, peer);
   const size_t size = wire::EncodeInit(init, burst.headers[at]);
@@ -431,7 +433,7 @@ void Endpoint::Impl::Free(Connection* connection, Time now) {
 
 uint32_t Endpoint::Impl::UnexpectedMessages(ConnectionId id) const {
   const Connection* connection = Find(id);
-  return connection == nullptr ? 0 : connection->receiver().CountUnexpected();
+  return connection == nullptr ? 0 : connection->receiver().waiting_sends();
 }
 
 size_t Endpoint::Impl::MemoryOf(ConnectionId id) const {

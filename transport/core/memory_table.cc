@@ -56,6 +56,8 @@ const Region* MemoryTable::CheckRemote(uint64_t key, uint64_t offset, uint64_t b
   const Region* region = Find(found->second);
   if (region == nullptr || (region->access & access) != access) return nullptr;
   if (region->connection != kNoConnection && region->connection != connection) return nullptr;
+  if (offset < region->origin) return nullptr;
+  offset -= region->origin;
   if (offset > region->bytes || bytes > region->bytes - offset) return nullptr;
   return region;
 }

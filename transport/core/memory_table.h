@@ -20,8 +20,11 @@ struct Region {
   ConnectionId connection = kNoConnection;  // only this peer; kNoConnection: any
   RegionId id = kUnregistered;
   uint64_t key = 0;
+  uint64_t origin = 0;  // offset by which remote operations name its first byte
   std::array<uint64_t, limits::kMaxPorts> lane_keys{};
   bool live = false;
+
+  uint8_t* At(uint64_t offset) const { return base + (offset - origin); }
 };
 
 class MemoryTable {
@@ -29,6 +32,7 @@ class MemoryTable {
   // Takes everything but the id from `region`; `region.key` must be fresh. kUnregistered: no id left.
   RegionId Add(const Region& region);
   void Remove(RegionId id);
+  bool HasKey(uint64_t key) const { return by_key_.contains(key); }
   const Region* Find(RegionId id) const;
   // The region's keys on the lanes were exchanged for new ones.
   void SetLaneKeys(RegionId id, const std::array<uint64_t, limits::kMaxPorts>& keys);

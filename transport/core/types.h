@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "transport/base/limits.h"
+#include "transport/base/private_data.h"
 #include "transport/base/time.h"
 #include "transport/lane/lane.h"
 
@@ -18,6 +19,14 @@ inline constexpr ConnectionId kNoConnection = 0;
 
 // A posted operation, for Cancel: never 0.
 using OperationId = uint64_t;
+
+// Receives that several connections share: sends of each of them meet what is posted there.
+using ReceiveQueueId = uint32_t;
+inline constexpr ReceiveQueueId kNoReceiveQueue = 0;
+
+// What the application calls the peers of connections that share a receive queue, so that a receive may name one.
+using Source = uint64_t;
+inline constexpr Source kAnySource = ~0ull;  // of a receive: from everybody; of a connection: not named (yet)
 
 // ---- memory
 
@@ -72,6 +81,21 @@ struct ReceiveRequest {
   uint64_t tag = 0;
   uint64_t ignore = 0;  // tag bits that are not compared
   uint64_t user_data = 0;
+  // Receive queues only:
+  Source source = kAnySource;  // only sends of connections with this name
+  uint64_t min_free = 0;       // not 0: the buffer takes one send after the other until fewer bytes than this are left
+  uint64_t claimed = 0;        // not 0: the send that Peek has claimed, and no other
+};
+
+// A send that has met no receive yet, in a receive queue.
+struct WaitingSend {
+  ConnectionId connection = kNoConnection;
+  Source source = kAnySource;
+  uint64_t bytes = 0;
+  uint64_t tag = 0;
+  uint64_t immediate = 0;
+  bool has_immediate = false;
+  uint64_t claimed = 0;  // for ReceiveRequest::claimed
 };
 
 struct WriteRequest {
@@ -136,10 +160,12 @@ struct Completion {
   Operation operation = Operation::kSend;
   OperationStatus status = OperationStatus::kOk;
   bool has_immediate = false;
+  bool released = true;  // false: a receive whose buffer still takes sends (ReceiveRequest::min_free)
   ConnectionId connection = kNoConnection;
   uint64_t user_data = 0;
-  uint64_t bytes = 0;  // transferred; receives: length of the message as sent
-  uint64_t tag = 0;    // receives: the sender's tag
+  uint64_t offset = 0;  // receives: where in the buffer the message starts
+  uint64_t bytes = 0;   // transferred; receives: length of the message as sent
+  uint64_t tag = 0;     // receives: the sender's tag
   uint64_t immediate = 0;
   uint64_t result = 0;  // atomics: the value before
 };
@@ -163,6 +189,12 @@ enum class CloseReason : uint16_t {
 };
 std::string_view CloseReasonName(CloseReason reason);
 
+// How a new connection differs from the usual; of both sides.
+struct ConnectionSetup {
+  ReceiveQueueId receives = kNoReceiveQueue;  // where sends of the peer look for receives, instead of the connection
+  Source source = kAnySource;                 // the peer's name there
+};
+
 // Where a listener can be reached: exported by the listening side, at most 128 bytes as a handle (see api). The nonce
 // is random, so that a handle from an earlier run of the peer is refused.
 struct ListenAddress {
@@ -182,7 +214,8 @@ struct ConnectionEvent {
   ConnectionId connection = kNoConnection;
   uint32_t listener = 0;
   CloseReason reason = CloseReason::kNone;
-  std::string detail;  // for people: "peer speaks version 2, we speak version 1"
+  PrivateData private_data;  // kRequest: from who connects
+  std::string detail;        // for people: "peer speaks version 2, we speak version 1"
 };
 
 }  // namespace paceline

@@ -33,7 +33,8 @@ bool ReadHello(Reader& reader, Hello* hello) {
   hello->features = reader.U32();
   hello->ports = reader.U8();
   const uint8_t name_bytes = reader.U8();
-  reader.U16();
+  const uint8_t private_bytes = reader.U8();
+  reader.U8();
   const auto name = reader.Bytes(name_bytes);
   if (reader.failed() || hello->ports == 0 || hello->ports > limits::kMaxPorts || name_bytes > kMaxAlgorithmBytes) {
     return false;
@@ -46,6 +47,9 @@ bool ReadHello(Reader& reader, Hello* hello) {
     hello->addresses[i].size = size;
     std::copy(bytes.begin(), bytes.end(), hello->addresses[i].bytes.begin());
   }
+  const auto private_data = reader.Bytes(private_bytes);
+  if (reader.failed() || private_bytes > PrivateData::kMaxBytes) return false;
+  hello->private_data = PrivateData::Of(private_data);
   return true;
 }
 
@@ -55,12 +59,14 @@ void WriteHello(Writer& writer, const Hello& hello) {
   writer.U8(hello.ports);
   const size_t name_bytes = std::min(hello.algorithm.size(), kMaxAlgorithmBytes);
   writer.U8(static_cast<uint8_t>(name_bytes));
-  writer.U16(0);
+  writer.U8(hello.private_data.size);
+  writer.U8(0);
   writer.Bytes({reinterpret_cast<const uint8_t*>(hello.algorithm.data()), name_bytes});
   for (uint8_t i = 0; i < hello.ports; ++i) {
     writer.U8(hello.addresses[i].size);
     writer.Bytes(hello.addresses[i].view());
   }
+  writer.Bytes(hello.private_data.view());
 }
 
 size_t Finish(Writer& writer, std::span<uint8_t> buffer, PacketType type, uint32_t connection) {

@@ -7,8 +7,8 @@
 //  kCookie: client nonce(64) | cookie(16 bytes)
 //  kAccept: client nonce(64) | server connection(32) | options(32) | hello | credentials
 //  kRefuse: client nonce(64) | reason(16) | server version(8) | flags(8) | tag(16 bytes, with flag bit 0)
-//  hello:   segment bytes(32) | features(32) | ports(8) | algorithm name length(8) | reserved(16) | name
-//           then per port: address size(8) | address
+//  hello:   segment bytes(32) | features(32) | ports(8) | algorithm name length(8) | private data length(8) | zero(8)
+//           | name | then per port: address size(8) | address | then private data
 //  credentials: with kFeatureProtected only: public key(32 bytes) | tag(16 bytes)
 //
 // `segment bytes` and `features` are what the sender of the packet can do or wants. Both sides use the smaller
@@ -23,6 +23,7 @@
 
 #include "transport/base/lane_address.h"
 #include "transport/base/limits.h"
+#include "transport/base/private_data.h"
 #include "transport/wire/byte_order.h"
 
 namespace paceline::wire {
@@ -52,6 +53,7 @@ struct Hello {
   std::string algorithm;  // at most 32 bytes
   uint8_t ports = 0;
   std::array<LaneAddress, limits::kMaxPorts> addresses{};
+  PrivateData private_data;  // of the application that connects
 };
 
 struct InitPacket {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,21 @@
 namespace paceline::api {
 
 class ContextImpl;
+
+class ReceiveQueue;
+
+// How a connection differs from the usual.
+struct ConnectOptions {
+  const ReceiveQueue* receives = nullptr;  // sends of the peer meet receives posted there, not those of the connection
+  Source source = kAnySource;              // the peer's name there
+  std::span<const uint8_t> private_data;   // at most 128 bytes for who accepts: Connection::private_data
+};
+
+// How a listener, or the connections that it takes, differ from the usual.
+struct ListenOptions {
+  const ReceiveQueue* receives = nullptr;
+  uint64_t service = 0;  // not 0: part of the handle instead of a random number, so that the handle can be known ahead
+};
 
 // A connection to one peer. Its destructor closes it in order, in the background.
 class Connection {
@@ -43,6 +59,10 @@ class Connection {
   ConnectionState state() const;
   // Once kClosed: why, for people ("refused: nobody listens there"); empty before.
   std::string close_reason() const;
+  // What who connected has given along; empty at the connecting side.
+  std::vector<uint8_t> private_data() const;
+  // Names the peer of a connection that shares a receive queue, also for what has come and met no receive yet.
+  void SetSource(Source source);
 
   // Makes progress until established: kUnavailable with the reason when it closed instead, kTimedOut.
   Status WaitEstablished(std::chrono::nanoseconds timeout);
@@ -80,6 +100,37 @@ class Connection {
   friend class Context;
   friend class Listener;
   Connection(std::shared_ptr<ContextImpl> impl, uint32_t id);
+  std::shared_ptr<ContextImpl> impl_;
+  uint32_t id_ = 0;
+};
+
+// Receives that several connections share, as a shared receive queue of verbs: a send of any of them takes the first
+// receive, in posting order, that matches. Operations complete in the context's queue; their buffers are as for
+// Connection::Receive. Its destructor aborts the connections that still use it and cancels its receives.
+class ReceiveQueue {
+ public:
+  ReceiveQueue() = default;
+  ReceiveQueue(ReceiveQueue&&) noexcept;
+  ReceiveQueue& operator=(ReceiveQueue&&) noexcept;
+  ~ReceiveQueue();
+
+  PostResult Receive(Buffer buffer, const Match& match, uint64_t user_data, OperationId* id = nullptr);
+  // The buffer takes one send after the other, each with a completion that says where it lies, until fewer than
+  // `min_free` (1 or more) bytes are left: the last one's completion says `released`.
+  PostResult ReceiveMany(Buffer buffer, const Match& match, uint64_t min_free, uint64_t user_data,
+                         OperationId* id = nullptr);
+  // Receives what Peek has claimed. kInvalidArgument: its connection is gone.
+  PostResult ReceiveClaimed(Buffer buffer, uint64_t claim, uint64_t user_data, OperationId* id = nullptr);
+  // The first send that such a receive would take now. `claim`: it then waits for ReceiveClaimed.
+  std::optional<WaitingSend> Peek(const Match& match, bool claim);
+  // True: the receive will complete with kCancelled. False: too late.
+  bool Cancel(OperationId id);
+  // The peer is gone: receives that name this source end with kPeerLost.
+  void FailReceivesFrom(Source source);
+
+ private:
+  friend class Context;
+  ReceiveQueue(std::shared_ptr<ContextImpl> impl, uint32_t id);
   std::shared_ptr<ContextImpl> impl_;
   uint32_t id_ = 0;
 };
@@ -139,14 +190,19 @@ class Context {
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access);
   // The same for one peer alone: keys of this region are refused to all others.
   Result<RegionId> RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access);
+  // The same under a key of the application's choice, as guessable as that is, for peers that know it by agreement:
+  // they reach it with RemoteMemory{.key = key, .bytes = ~0}. Their offsets count from `origin` at the first byte.
+  Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
   // At once: what arrives later for it is refused. A connection with operations of its own that still
   // use the region is aborted: they end with kConnectionClosed.
   void DeregisterMemory(RegionId region);
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 
-  Result<Listener> Listen();
+  ReceiveQueue NewReceiveQueue();
+  // kAlreadyExists: there is a listener with this service.
+  Result<Listener> Listen(const ListenOptions& options = {});
   // Starts to connect; state() of the connection tells how it goes. Fails on a damaged handle or at the bound.
-  Result<Connection> Connect(const Handle& handle);
+  Result<Connection> Connect(const Handle& handle, const ConnectOptions& options = {});
 
   CompletionQueue& completions();
 

@@ -41,6 +41,28 @@ const char* OperationName(Operation operation);
 
 using OperationId = uint64_t;
 
+// What the application calls a peer among those whose connections share a receive queue.
+using Source = uint64_t;
+inline constexpr Source kAnySource = ~0ull;  // of a receive: from everybody; of a connection: not named (yet)
+
+// Which sends a receive of a queue takes.
+struct Match {
+  uint64_t tag = 0;
+  uint64_t ignore = 0;         // tag bits that are not compared
+  Source source = kAnySource;  // only from connections with this name
+};
+
+// A send that has met no receive yet, in a receive queue.
+struct WaitingSend {
+  uint32_t connection = 0;  // Connection::id()
+  Source source = kAnySource;
+  uint64_t bytes = 0;
+  uint64_t tag = 0;
+  uint64_t immediate = 0;
+  bool has_immediate = false;
+  uint64_t claim = 0;  // for ReceiveQueue::ReceiveClaimed; 0: not claimed
+};
+
 enum class PostResult : uint8_t {
   kOk,
   kTryAgain,         // a bound is reached: take completions, post again
@@ -72,8 +94,10 @@ struct Completion {
   Operation operation = Operation::kSend;
   OperationStatus status = OperationStatus::kOk;
   bool has_immediate = false;
+  bool released = true;     // false: the buffer of this receive still takes sends (ReceiveQueue::ReceiveMany)
   uint32_t connection = 0;  // Connection::id()
   uint64_t user_data = 0;   // as given to the post
+  uint64_t offset = 0;      // receives: where in the buffer the message starts
   uint64_t bytes = 0;       // transferred; receives: length of the message as sent
   uint64_t tag = 0;         // receives: the sender's tag
   uint64_t immediate = 0;

@@ -40,10 +40,30 @@ RemoteMemory Context::ExportMemory(RegionId region) const {
   return impl_->Locked(false, [&] { return FromCore(impl_->endpoint().ExportMemory(region)); });
 }
 
-Result<Listener> Context::Listen() { return Listener(impl_, impl_->Listen()); }
+Result<RegionId> Context::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
+  return impl_->RegisterMemoryAs(key, origin, base, bytes, access);
+}
 
-Result<Connection> Context::Connect(const Handle& handle) {
-  Result<ConnectionId> connection = impl_->Connect(handle);
+ReceiveQueue Context::NewReceiveQueue() {
+  return ReceiveQueue(impl_, impl_->Locked(false, [&] { return impl_->endpoint().NewReceiveQueue(); }));
+}
+
+Result<Listener> Context::Listen(const ListenOptions& options) {
+  const ConnectionSetup setup = {.receives = options.receives == nullptr ? kNoReceiveQueue : options.receives->id_};
+  const uint32_t listener = impl_->Listen(setup, options.service);
+  if (listener != 0) return Listener(impl_, listener);
+  return Status(StatusCode::kAlreadyExists,
+                "service " + std::to_string(options.service) + " has a listener in this context");
+}
+
+Result<Connection> Context::Connect(const Handle& handle, const ConnectOptions& options) {
+  if (options.private_data.size() > PrivateData::kMaxBytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  "private_data has " + std::to_string(options.private_data.size()) + " bytes; it may have up to 128");
+  }
+  const ConnectionSetup setup = {.receives = options.receives == nullptr ? kNoReceiveQueue : options.receives->id_,
+                                 .source = options.source};
+  Result<ConnectionId> connection = impl_->Connect(handle, setup, PrivateData::Of(options.private_data));
   if (!connection.ok()) return connection.status();
   return Connection(impl_, *connection);
 }
@@ -58,6 +78,70 @@ std::vector<std::string> Context::lanes() const { return impl_->LaneNames(); }
 
 size_t Context::MemoryOf(const Connection& connection) const {
   return impl_->Locked(false, [&] { return impl_->endpoint().MemoryOf(connection.id()); });
+}
+
+// ---- ReceiveQueue
+
+ReceiveQueue::ReceiveQueue(std::shared_ptr<ContextImpl> impl, uint32_t id) : impl_(std::move(impl)), id_(id) {}
+ReceiveQueue::ReceiveQueue(ReceiveQueue&&) noexcept = default;
+
+ReceiveQueue& ReceiveQueue::operator=(ReceiveQueue&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  std::swap(id_, other.id_);
+  return *this;
+}
+
+ReceiveQueue::~ReceiveQueue() {
+  if (impl_ == nullptr) return;
+  impl_->Locked(true, [&] { impl_->endpoint().DeleteReceiveQueue(id_, MonotonicNow()); });
+}
+
+PostResult ReceiveQueue::Receive(Buffer buffer, const Match& match, uint64_t user_data, OperationId* id) {
+  const ReceiveRequest request = {.buffer = ToCore(buffer),
+                                  .tag = match.tag,
+                                  .ignore = match.ignore,
+                                  .user_data = user_data,
+                                  .source = match.source};
+  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+}
+
+PostResult ReceiveQueue::ReceiveMany(Buffer buffer, const Match& match, uint64_t min_free, uint64_t user_data,
+                                     OperationId* id) {
+  if (min_free == 0) return PostResult::kInvalidArgument;
+  const ReceiveRequest request = {.buffer = ToCore(buffer),
+                                  .tag = match.tag,
+                                  .ignore = match.ignore,
+                                  .user_data = user_data,
+                                  .source = match.source,
+                                  .min_free = min_free};
+  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+}
+
+PostResult ReceiveQueue::ReceiveClaimed(Buffer buffer, uint64_t claim, uint64_t user_data, OperationId* id) {
+  if (claim == 0) return PostResult::kInvalidArgument;
+  const ReceiveRequest request = {.buffer = ToCore(buffer), .user_data = user_data, .claimed = claim};
+  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+}
+
+std::optional<WaitingSend> ReceiveQueue::Peek(const Match& match, bool claim) {
+  const ReceiveRequest request = {.tag = match.tag, .ignore = match.ignore, .source = match.source};
+  const auto found = impl_->Locked(false, [&] { return impl_->endpoint().Peek(id_, request, claim); });
+  if (!found) return std::nullopt;
+  return WaitingSend{.connection = found->connection,
+                     .source = found->source,
+                     .bytes = found->bytes,
+                     .tag = found->tag,
+                     .immediate = found->immediate,
+                     .has_immediate = found->has_immediate,
+                     .claim = found->claimed};
+}
+
+bool ReceiveQueue::Cancel(OperationId id) {
+  return impl_->Locked(true, [&] { return impl_->endpoint().CancelReceive(id_, id); });
+}
+
+void ReceiveQueue::FailReceivesFrom(Source source) {
+  impl_->Locked(true, [&] { impl_->endpoint().FailReceivesFrom(id_, source, paceline::OperationStatus::kPeerLost); });
 }
 
 // ---- CompletionQueue
@@ -114,6 +198,11 @@ Connection::~Connection() {
 
 ConnectionState Connection::state() const { return impl_->StateOf(id_); }
 std::string Connection::close_reason() const { return impl_->CloseReasonOf(id_); }
+std::vector<uint8_t> Connection::private_data() const { return impl_->PrivateDataOf(id_); }
+
+void Connection::SetSource(Source source) {
+  impl_->Locked(true, [&] { impl_->endpoint().SetSource(id_, source, MonotonicNow()); });
+}
 
 Status Connection::WaitEstablished(std::chrono::nanoseconds timeout) {
   impl_->WaitUntil([this] { return impl_->StateUnlocked(id_) != ConnectionState::kConnecting; }, timeout);

@@ -119,11 +119,12 @@ Status ContextImpl::Open(const ContextOptions& options) {
 
 // ---- connections
 
-Result<ConnectionId> ContextImpl::Connect(const Handle& handle) {
+Result<ConnectionId> ContextImpl::Connect(const Handle& handle, const ConnectionSetup& setup,
+                                          const PrivateData& private_data) {
   Result<ListenAddress> address = DecodeHandle(handle);
   if (!address.ok()) return address.status();
   return Locked(true, [&]() -> Result<ConnectionId> {
-    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow());
+    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow(), setup, private_data);
     if (connection == kNoConnection) {
       return Status(StatusCode::kResourceExhausted, "the context is at its bound of connections (max_connections)");
     }
@@ -132,10 +133,10 @@ Result<ConnectionId> ContextImpl::Connect(const Handle& handle) {
   });
 }
 
-uint32_t ContextImpl::Listen() {
+uint32_t ContextImpl::Listen(const ConnectionSetup& setup, uint64_t nonce) {
   return Locked(true, [&] {
-    const uint32_t listener = endpoint().Listen();
-    requests_[listener];
+    const uint32_t listener = endpoint().Listen(setup, nonce);
+    if (listener != 0) requests_[listener];
     return listener;
   });
 }
@@ -190,6 +191,13 @@ std::string ContextImpl::CloseReasonOf(ConnectionId connection) {
   });
 }
 
+std::vector<uint8_t> ContextImpl::PrivateDataOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? std::vector<uint8_t>() : found->second.private_data;
+  });
+}
+
 void ContextImpl::Close(ConnectionId connection, bool at_once) {
   Locked(true, [&] {
     if (at_once) {
@@ -224,7 +232,10 @@ void ContextImpl::DrainEvents() {
           endpoint().Refuse(event.connection, MonotonicNow());
           continue;
         }
-        connections_[event.connection].listener = event.listener;
+        ConnectionRecord& record = connections_[event.connection];
+        record.listener = event.listener;
+        const auto given = event.private_data.view();
+        record.private_data.assign(given.begin(), given.end());
         requests->second.push_back(event.connection);
         continue;
       }
@@ -252,16 +263,36 @@ void ContextImpl::DrainEvents() {
 
 // ---- memory
 
-Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
+namespace {
+
+Status CheckRegion(const void* base, uint64_t bytes, uint8_t access) {
   constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic;
   if (base == nullptr || bytes == 0)
     return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
   if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
+  return Status();
+}
+
+}  // namespace
+
+Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
   static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
                 int{kRemoteAtomic} == int{paceline::kRemoteAtomic});
   const RegionId region =
       Locked(false, [&] { return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection); });
   if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
+  return region;
+}
+
+Result<RegionId> ContextImpl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes,
+                                               uint8_t access) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
+  const RegionId region = Locked(false, [&] { return endpoint().RegisterMemoryAs(key, origin, base, bytes, access); });
+  if (region == kUnregistered) {
+    return Status(StatusCode::kAlreadyExists,
+                  "key " + std::to_string(key) + " names another region, or no more regions can be registered");
+  }
   return region;
 }
 

@@ -52,8 +52,8 @@ class ContextImpl {
   }
 
   // ---- connections
-  Result<ConnectionId> Connect(const Handle& handle);
-  uint32_t Listen();
+  Result<ConnectionId> Connect(const Handle& handle, const ConnectionSetup& setup, const PrivateData& private_data);
+  uint32_t Listen(const ConnectionSetup& setup, uint64_t nonce);
   void CloseListener(uint32_t listener);
   Handle ListenHandle(uint32_t listener);
   ConnectionId Accept(uint32_t listener);                        // kNoConnection: nothing there
@@ -61,11 +61,13 @@ class ContextImpl {
   ConnectionState StateUnlocked(ConnectionId connection) const;  // inside Locked
   ConnectionState StateOf(ConnectionId connection);
   std::string CloseReasonOf(ConnectionId connection);
+  std::vector<uint8_t> PrivateDataOf(ConnectionId connection);
   void Close(ConnectionId connection, bool at_once);
   void Forget(ConnectionId connection);  // its Connection object is gone: closed in the background
 
   // ---- memory
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection);
+  Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
 
   // ---- progress
   bool Pass();  // manual only: one pass
@@ -91,6 +93,7 @@ class ContextImpl {
     bool forgotten = false;
     uint32_t listener = 0;  // not 0: a request that nobody has accepted yet
     std::string reason;
+    std::vector<uint8_t> private_data;
   };
 
   ContextImpl();

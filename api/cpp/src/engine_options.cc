@@ -76,6 +76,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   SetIfGiven(endpoint.max_operations, options.max_operations);
   SetIfGiven(endpoint.max_completions, options.max_completions);
   endpoint.payload_checksum = options.payload_checksum;
+  if (options.prompt_acks) endpoint.prompt_ack_bytes = 0;
   if (options.ack_delay_us != 0) endpoint.max_ack_delay = Duration::Micros(options.ack_delay_us);
   if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
   if (options.peer_timeout_ms != 0) {

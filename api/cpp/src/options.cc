@@ -109,6 +109,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_LINGER_MS", options.linger_ms);
   reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);
   reader.Number("PACELINE_ACK_DELAY_US", options.ack_delay_us);
+  reader.Switch("PACELINE_PROMPT_ACKS", options.prompt_acks);
   reader.Switch("PACELINE_PAYLOAD_CHECKSUM", options.payload_checksum);
   reader.Switch("PACELINE_COUNTERS", options.shared_counters);
   reader.Number("PACELINE_SEED", options.seed);

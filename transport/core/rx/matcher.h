@@ -1,6 +1,7 @@
-// Posted receives and sends that met none, of one connection. A send matches the first receive, in posting order, whose
-// tag agrees outside the ignored bits; a receive the first stored send, in sending order. Both sides of a pair thus
-// always agree, whatever the timing (MPI 4.0, section 3.5).
+// Posted receives and sends that met none, of one connection, or of all connections that share a receive queue. A send
+// matches the first receive, in posting order, whose tag agrees outside the ignored bits and which is open to its
+// source; a receive the first stored send, in sending order. Both sides of a pair thus always agree, whatever the
+// timing (MPI 4.0, section 3.5).
 //
 // Thread rule: the endpoint's thread. Entries belong to the endpoint's pools.
 #pragma once
@@ -11,25 +12,27 @@ namespace paceline {
 
 class Matcher {
  public:
-  static bool Matches(const PostedReceive& receive, uint64_t tag) {
-    return ((receive.tag ^ tag) & ~receive.ignore) == 0;
+  static bool Matches(const PostedReceive& receive, Source source, uint64_t tag) {
+    return ((receive.tag ^ tag) & ~receive.ignore) == 0 && (receive.source == kAnySource || receive.source == source);
   }
 
-  // Takes the receive that a send with this tag matches; nullptr: none.
-  PostedReceive* TakeReceive(uint64_t tag) {
+  // The receive that a send with this tag matches; nullptr: none.
+  PostedReceive* FindReceive(Source source, uint64_t tag) const {
     for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
-      if (!Matches(*receive, tag)) continue;
-      Unlink(receive);
-      return receive;
+      if (Matches(*receive, source, tag)) return receive;
     }
     return nullptr;
   }
-  // Takes the stored send that this receive matches; nullptr: none.
-  RxMessage* TakeUnexpected(const PostedReceive& receive) {
+  // The stored send that a receive with these fields matches; nullptr: none.
+  RxMessage* FindUnexpected(const PostedReceive& receive) const {
     for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) {
-      if (!Matches(receive, message->tag)) continue;
-      Unlink(message);
-      return message;
+      if (message->claimed == 0 && Matches(receive, message->source, message->tag)) return message;
+    }
+    return nullptr;
+  }
+  RxMessage* FindClaimed(uint64_t claimed) const {
+    for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) {
+      if (message->claimed == claimed) return message;
     }
     return nullptr;
   }
@@ -50,22 +53,43 @@ class Matcher {
   }
   // Takes the receive with this id; nullptr: not (or no longer) waiting.
   PostedReceive* TakeReceiveById(OperationId id) {
+    return TakeReceiveIf([id](const PostedReceive& receive) { return receive.operation_id == id; });
+  }
+  // Takes the first receive of which `wanted` is true; nullptr: none.
+  template <typename Predicate>
+  PostedReceive* TakeReceiveIf(Predicate wanted) {
     for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
-      if (receive->operation_id != id) continue;
-      Unlink(receive);
+      if (!wanted(*receive)) continue;
+      Take(receive);
       return receive;
     }
     return nullptr;
   }
-  PostedReceive* TakeFirstReceive() {
-    PostedReceive* receive = posted_.front();
-    if (receive != nullptr) Unlink(receive);
-    return receive;
+  // Takes the first stored send of this receiver; nullptr: none.
+  RxMessage* TakeFirstUnexpected(const Receiver* receiver) {
+    for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) {
+      if (message->receiver != receiver) continue;
+      Take(message);
+      return message;
+    }
+    return nullptr;
   }
-  RxMessage* TakeFirstUnexpected() {
-    RxMessage* message = unexpected_.front();
-    if (message != nullptr) Unlink(message);
-    return message;
+  // Calls `function` for each stored send, in sending order; it may take the one that it is given.
+  template <typename Function>
+  void ForEachUnexpected(Function function) {
+    for (RxMessage *message = unexpected_.front(), *next; message != nullptr; message = next) {
+      next = unexpected_.Next(message);
+      function(message);
+    }
+  }
+  void Take(PostedReceive* receive) {
+    receive->link.Unlink();
+    --posted_count_;
+  }
+  void Take(RxMessage* message) {
+    message->link.Unlink();
+    if (message->stored_rendezvous) --unexpected_rendezvous_;
+    message->stored_rendezvous = false;
   }
   bool UsesRegion(RegionId region) const {
     for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
@@ -74,30 +98,21 @@ class Matcher {
     return false;
   }
 
+  // A send could not be matched for want of a completion: to be tried again.
+  bool starved() const { return starved_; }
+  void set_starved(bool starved) { starved_ = starved; }
+
   uint32_t posted_count() const { return posted_count_; }
-  uint32_t CountUnexpected() const {
-    uint32_t count = 0;
-    for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) ++count;
-    return count;
-  }
   // A stored send waits to be cleared by name: sends must not be cleared by count past it.
   bool has_unexpected_rendezvous() const { return unexpected_rendezvous_ > 0; }
   bool empty() const { return posted_.empty() && unexpected_.empty(); }
 
  private:
-  void Unlink(PostedReceive* receive) {
-    receive->link.Unlink();
-    --posted_count_;
-  }
-  void Unlink(RxMessage* message) {
-    message->link.Unlink();
-    if (message->stored_rendezvous) --unexpected_rendezvous_;
-  }
-
   IntrusiveList<PostedReceive, &PostedReceive::link> posted_;
   IntrusiveList<RxMessage, &RxMessage::link> unexpected_;
   uint32_t posted_count_ = 0;
-  uint32_t unexpected_rendezvous_ = 0;
+  uint32_t unexpected_rendezvous_ : 31 = 0;
+  uint32_t starved_ : 1 = 0;
 };
 
 }  // namespace paceline

@@ -11,19 +11,32 @@
 
 namespace paceline {
 
+class Receiver;
+
 struct PostedReceive {
   ListLink link;  // in posting order
   LocalBuffer buffer;
   uint64_t tag = 0, ignore = 0;
   uint64_t user_data = 0;
   OperationId operation_id = 0;
+  Source source = kAnySource;
+  // A buffer for many sends: each that it meets gets a part, which is a receive of its own.
+  uint64_t min_free = 0;           // of a whole
+  uint64_t used = 0;               // of a whole: bytes given to parts
+  uint32_t parts = 0;              // of a whole: not complete
+  bool retired = false;            // of a whole: takes no more
+  bool cancelled = false;          // of a whole: has its completion
+  PostedReceive* whole = nullptr;  // of a part
 };
 
 struct RxMessage {
   ListLink link;        // sends that met no receive yet, in matching order
   ListLink clear_link;  // sends cleared by name whose data has not come yet
   wire::MessageKind kind = wire::MessageKind::kSend;
-  uint64_t number = 0;  // message number of the peer's direction
+  Receiver* receiver = nullptr;  // of its connection
+  Source source = kAnySource;    // its name
+  uint64_t claimed = 0;          // not 0: kept for the receive that names it
+  uint64_t number = 0;           // message number of the peer's direction
   uint64_t match_sequence = 0;
   uint64_t length = 0;
   uint64_t arrived_bytes = 0;  // distinct

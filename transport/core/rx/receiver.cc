@@ -26,17 +26,12 @@ Receiver::~Receiver() { FailAll(OperationStatus::kConnectionClosed, Time()); }
 // ---- receives
 
 void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time now) {
-  ++context_->counters.operations_posted;
-  PostedReceive* receive = context_->posted_receives.New();
-  receive->buffer = request.buffer;
-  receive->tag = request.tag;
-  receive->ignore = request.ignore;
-  receive->user_data = request.user_data;
-  receive->operation_id = id;
-  if (RxMessage* message = matcher_.TakeUnexpected(*receive); message != nullptr) {
+  PostedReceive* receive = context_->NewReceive(request, id);
+  if (RxMessage* message = own_.FindUnexpected(*receive); message != nullptr) {
+    TakeUnexpected(message);
     Attach(message, receive);
   } else {
-    matcher_.AddReceive(receive);
+    own_.AddReceive(receive);
     ahead_bytes_ += AheadBytes(*receive, *peer_);
     if (AheadBytes(*receive, *peer_) > 0) RaiseClearLimit();
   }
@@ -44,15 +39,55 @@ void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time n
   FinishBurst(now);
 }
 
+void Receiver::SetSource(Source source) {
+  shared_->source = source;
+  matcher().ForEachUnexpected([&](RxMessage* message) {
+    if (message->receiver == this) message->source = source;
+  });
+}
+
+void Receiver::Meet(RxMessage* message, PostedReceive* receive, Time now) {
+  TakeUnexpected(message);
+  Attach(message, receive);
+  FinishBurst(now);
+}
+
+bool Receiver::MatchAgain(RxMessage* message, Time now) {
+  PostedReceive* receive = TakeReceive(*message);
+  if (receive == nullptr) return false;
+  Meet(message, receive, now);
+  return true;
+}
+
+void Receiver::TakeUnexpected(RxMessage* message) {
+  matcher().Take(message);
+  --waiting_sends_;
+}
+
+// The receive that a send takes: of a buffer for many, the part for this one. nullptr: none.
+PostedReceive* Receiver::TakeReceive(const RxMessage& message) {
+  PostedReceive* receive = matcher().FindReceive(message.source, message.tag);
+  if (receive == nullptr) return nullptr;
+  if (receive->min_free > 0) {
+    if (!context_->completions.Reserve()) {
+      matcher().set_starved(true);
+      return nullptr;
+    }
+    PostedReceive* whole = receive;
+    receive = context_->NewPart(whole, message.length);
+    if (!whole->retired) return receive;
+    matcher().Take(whole);
+    return receive;
+  }
+  matcher().Take(receive);
+  return receive;
+}
+
 bool Receiver::Cancel(OperationId id, Time now) {
-  PostedReceive* receive = matcher_.TakeReceiveById(id);
+  PostedReceive* receive = own_.TakeReceiveById(id);
   if (receive == nullptr) return false;
   ahead_bytes_ -= AheadBytes(*receive, *peer_);
-  context_->Complete({.operation = Operation::kReceive,
-                      .status = OperationStatus::kCancelled,
-                      .connection = peer_->local_connection,
-                      .user_data = receive->user_data});
-  context_->posted_receives.Delete(receive);
+  FailReceive(receive, OperationStatus::kCancelled);
   demand_changed_ = true;
   FinishBurst(now);
   return true;
@@ -75,8 +110,9 @@ void Receiver::FailAll(OperationStatus status, Time now) {
     message->link.Unlink();
     Delete(message);
   }
-  while (RxMessage* message = matcher_.TakeFirstUnexpected()) Delete(message);
-  while (PostedReceive* receive = matcher_.TakeFirstReceive()) FailReceive(receive, status);
+  while (RxMessage* message = matcher().TakeFirstUnexpected(this)) Delete(message);
+  while (PostedReceive* receive = TakeOwnReceive()) FailReceive(receive, status);
+  waiting_sends_ = 0;
   matched_ = 0;
   open_failures_ = 0;
   expected_bytes_ = ahead_bytes_ = 0;
@@ -88,7 +124,7 @@ void Receiver::FailAll(OperationStatus status, Time now) {
 
 void Receiver::FailReceives(OperationStatus status, Time now) {
   closing_ = true;
-  while (PostedReceive* receive = matcher_.TakeFirstReceive()) FailReceive(receive, status);
+  while (PostedReceive* receive = TakeOwnReceive()) FailReceive(receive, status);
   ahead_bytes_ = 0;
   for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
     RxMessage* message = messages_[n].message;
@@ -98,21 +134,22 @@ void Receiver::FailReceives(OperationStatus status, Time now) {
     message->target = nullptr;
     RefuseSend(message);
   }
-  while (RxMessage* message = matcher_.TakeFirstUnexpected()) RefuseSend(message);
+  while (RxMessage* message = matcher().TakeFirstUnexpected(this)) RefuseSend(message);
+  waiting_sends_ = 0;
   demand_changed_ = true;
   FinishBurst(now);
 }
 
+PostedReceive* Receiver::TakeOwnReceive() {
+  return own_.TakeReceiveIf([](const PostedReceive&) { return true; });
+}
+
 void Receiver::FailReceive(PostedReceive* receive, OperationStatus status) {
-  context_->Complete({.operation = Operation::kReceive,
-                      .status = status,
-                      .connection = peer_->local_connection,
-                      .user_data = receive->user_data});
-  context_->posted_receives.Delete(receive);
+  context_->EndReceive(receive, {.status = status, .connection = peer_->local_connection});
 }
 
 bool Receiver::UsesRegion(RegionId region) const {
-  if (matcher_.UsesRegion(region)) return true;
+  if (own_.UsesRegion(region)) return true;
   for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
     const RxMessage* message = messages_[n].message;
     if (message != nullptr && message->receive != nullptr && message->receive->buffer.region == region) return true;
@@ -132,8 +169,8 @@ void Receiver::RevokeKey(uint64_t key) {
 // How many sends may come without asking: those whose turn has come, and one for each receive that stands ready. Not
 // past a stored send that must be cleared by name, for it would take the count for itself.
 void Receiver::RaiseClearLimit() {
-  if (matcher_.has_unexpected_rendezvous()) return;
-  const uint64_t limit = match_order_.begin() + matcher_.posted_count();
+  if (own_.has_unexpected_rendezvous()) return;
+  const uint64_t limit = match_order_.begin() + own_.posted_count();
   if (limit <= clear_limit_) return;
   clear_limit_ = limit;
   RequestGrant();
@@ -443,7 +480,9 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
 // ---- idle
 
 bool Receiver::idle() const {
-  if (!matcher_.empty() || matched_ > 0 || open_failures_ > 0 || acks_->pending() || control_pending()) return false;
+  if (!own_.empty() || waiting_sends_ > 0 || matched_ > 0 || open_failures_ > 0 || acks_->pending() ||
+      control_pending())
+    return false;
   return messages_.empty() && match_order_.empty();
 }
 
@@ -457,8 +496,8 @@ void Receiver::ReleaseIdleState(Time now) {
 }
 
 size_t Receiver::memory_bytes() const {
-  return sizeof(*this) + messages_.memory_bytes() + match_order_.memory_bytes() +
-         accounts_.capacity() * sizeof(CreditAccount);
+  return sizeof(*this) + (shared_ == nullptr ? 0 : sizeof(Shared)) + messages_.memory_bytes() +
+         match_order_.memory_bytes() + accounts_.capacity() * sizeof(CreditAccount);
 }
 
 }  // namespace paceline

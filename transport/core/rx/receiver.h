@@ -7,6 +7,7 @@
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,20 @@ class Receiver {
 
   // ---- operations. The caller has checked memory and reserved a completion.
   void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
+  // Sends of the peer look for receives in `queue` from now on, which other connections may share. To be called before
+  // anything arrives; the queue outlives the connection.
+  void ShareReceives(Matcher* queue) { shared_ = std::make_unique<Shared>(Shared{queue}); }
+  // Back to receives of its own: the queue goes before the connection.
+  void KeepReceives() { shared_.reset(); }
+  ConnectionId connection() const { return peer_->local_connection; }
+  bool shares_receives() const { return shared_ != nullptr; }
+  Matcher& matcher() { return shared_ == nullptr ? own_ : *shared_->queue; }
+  // The peer's name in a shared queue, also of what it has sent and nobody has received.
+  void SetSource(Source source);
+  // A receive of a shared queue takes the stored send `message` of this connection.
+  void Meet(RxMessage* message, PostedReceive* receive, Time now);
+  // A stored send looks for a receive again. False: there is none.
+  bool MatchAgain(RxMessage* message, Time now);
   bool Cancel(OperationId id, Time now);
   void FailAll(OperationStatus status, Time now);
   // Ends the receives only, and refuses sends of the peer from now on; answers to requests of ours still come in. A
@@ -37,8 +52,9 @@ class Receiver {
   bool UsesRegion(RegionId region) const;
   // The peer may not write there any more: writes under way are refused.
   void RevokeKey(uint64_t key);
-  uint32_t CountUnexpected() const { return matcher_.CountUnexpected(); }
-  uint32_t operations() const { return matcher_.posted_count() + matched_; }
+  // Sends of the peer that have met no receive yet.
+  uint32_t waiting_sends() const { return waiting_sends_; }
+  uint32_t operations() const { return own_.posted_count() + matched_; }
 
   // ---- what arrives
   struct Arrival {
@@ -72,6 +88,10 @@ class Receiver {
   size_t memory_bytes() const;
 
  private:
+  struct Shared {
+    Matcher* queue = nullptr;
+    Source source = kAnySource;  // the peer's name there
+  };
   struct Slot {
     RxMessage* message = nullptr;
     bool done = false;
@@ -85,6 +105,9 @@ class Receiver {
   void TellArrivals(uint32_t port);
   void RequestGrant() { grant_pending_ = true; }
   void FailReceive(PostedReceive* receive, OperationStatus status);
+  PostedReceive* TakeReceive(const RxMessage& message);
+  PostedReceive* TakeOwnReceive();
+  void TakeUnexpected(RxMessage* message);
   void RaiseClearLimit();
   bool MustTell(const RxMessage& message, uint32_t port) const;
   bool HasNews(uint32_t port) const;
@@ -121,7 +144,8 @@ class Receiver {
   const PeerInfo* peer_;
   Connection* owner_;
   AckState* acks_;
-  Matcher matcher_;
+  Matcher own_;
+  std::unique_ptr<Shared> shared_;  // takes the place of own_
   SequenceWindow<Slot> messages_{limits::kMaxOpenMessages};
   SequenceWindow<RxMessage*> match_order_{limits::kMaxOpenMessages};  // sends whose turn has not come
   IntrusiveList<RxMessage, &RxMessage::clear_link> clears_;           // to be cleared by name, data not seen yet
@@ -131,6 +155,7 @@ class Receiver {
   uint64_t clear_limit_ = 0;                                          // told to the sender
   uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
   uint32_t open_failures_ = 0;
+  uint32_t waiting_sends_ = 0;  // have met no receive yet
   bool demand_changed_ = false;
   bool closing_ = false;     // no receive will ever be posted again
   bool prompt_ack_ = false;  // a message has been completed that the sender waits for

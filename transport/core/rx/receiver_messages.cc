@@ -109,6 +109,7 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
 
   if (slot.message == nullptr) slot.message = context_->rx_messages.New();
   RxMessage* message = slot.message;
+  message->receiver = this;
   message->known = true;
   message->kind = header.kind;
   message->number = number;
@@ -151,7 +152,7 @@ bool Receiver::Begin(RxMessage* message) {
         Refuse(message, OperationStatus::kRemoteAccess);
         return false;
       }
-      message->target = region->base == nullptr ? nullptr : region->base + message->remote_offset;
+      message->target = region->base == nullptr ? nullptr : region->At(message->remote_offset);
       message->target_bytes = message->length;
       break;
     }
@@ -185,15 +186,17 @@ void Receiver::AdvanceMatching() {
 
 void Receiver::Match(RxMessage* message) {
   message->matchable = true;
-  if (PostedReceive* receive = matcher_.TakeReceive(message->tag); receive != nullptr) {
-    if (receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
+  if (shares_receives()) message->source = shared_->source;
+  if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
+    if (!shares_receives() && receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
     Attach(message, receive);
     return;
   }
   if (closing_) return RefuseSend(message);
   ++context_->counters.unexpected_messages;
   const bool rendezvous = message->length > context_->options.eager_bytes;
-  matcher_.AddUnexpected(message, rendezvous && !message->stored);
+  ++waiting_sends_;
+  matcher().AddUnexpected(message, rendezvous && !message->stored);
 }
 
 void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
@@ -326,7 +329,7 @@ void Receiver::Complete(RxMessage* message) {
         // Keeps its place among the stored sends; on the wire it is done.
         message->stored = true;
         messages_[number].message = nullptr;
-        if (message->link.linked()) matcher_.OnStored(message);
+        if (message->link.linked()) matcher().OnStored(message);
         MarkDone(number);
         return;
       }
@@ -365,15 +368,12 @@ void Receiver::Complete(RxMessage* message) {
 void Receiver::CompleteReceive(RxMessage* message) {
   PostedReceive* receive = std::exchange(message->receive, nullptr);
   const bool truncated = message->length > receive->buffer.bytes;
-  context_->Complete({.operation = Operation::kReceive,
-                      .status = truncated ? OperationStatus::kTruncated : OperationStatus::kOk,
-                      .has_immediate = message->has_immediate,
-                      .connection = peer_->local_connection,
-                      .user_data = receive->user_data,
-                      .bytes = message->length,
-                      .tag = message->tag,
-                      .immediate = message->immediate});
-  context_->posted_receives.Delete(receive);
+  context_->EndReceive(receive, {.status = truncated ? OperationStatus::kTruncated : OperationStatus::kOk,
+                                 .has_immediate = message->has_immediate,
+                                 .connection = peer_->local_connection,
+                                 .bytes = message->length,
+                                 .tag = message->tag,
+                                 .immediate = message->immediate});
   --matched_;
 }
 
@@ -382,7 +382,7 @@ void Receiver::ExecuteRequest(RxMessage* message) {
   const Region* region =
       context_->memory.CheckRemote(message->remote_key, message->remote_offset, is_read ? message->length : 8,
                                    is_read ? kRemoteRead : kRemoteAtomic, peer_->local_connection);
-  uint8_t* at = region == nullptr || region->base == nullptr ? nullptr : region->base + message->remote_offset;
+  uint8_t* at = region == nullptr || region->base == nullptr ? nullptr : region->At(message->remote_offset);
   if (region == nullptr || (!is_read && (at == nullptr || reinterpret_cast<uintptr_t>(at) % 8 != 0))) {
     Refuse(message, OperationStatus::kRemoteAccess);
     return;

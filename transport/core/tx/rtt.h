@@ -15,8 +15,7 @@ class RttEstimator {
 
   void OnSample(Duration rtt, Time now) {
     if (rtt <= Duration()) return;
-    if (!measured_) {
-      measured_ = true;
+    if (!measured()) {
       smoothed_ = rtt;
       variation_ = rtt / 2;
       least_ = previous_least_ = rtt;
@@ -34,7 +33,7 @@ class RttEstimator {
     least_ = std::min(least_, rtt);
   }
 
-  bool measured() const { return measured_; }
+  bool measured() const { return !window_start_.is_never(); }
   Duration smoothed() const { return smoothed_; }
   Duration variation() const { return variation_; }
   Duration least() const { return std::min(least_, previous_least_); }
@@ -42,8 +41,7 @@ class RttEstimator {
  private:
   static constexpr Duration kWindow = Duration::Seconds(10);
   Duration smoothed_, variation_, least_, previous_least_;
-  Time window_start_;
-  bool measured_ = false;
+  Time window_start_ = Time::Never();  // until the first sample
 };
 
 }  // namespace paceline

@@ -247,6 +247,25 @@ TEST_P(OneSidedTest, PermissionsAreKept) {
   EXPECT_TRUE(local.Untouched());
 }
 
+TEST_P(OneSidedTest, AKeyOfTheApplicationsChoiceAndOffsetsFromItsOrigin) {
+  GuardedBuffer& memory = NewBuffer(64);
+  constexpr uint64_t kKey = 3, kOrigin = 0x7000;
+  const RegionId region = endpoint(1).RegisterMemoryAs(kKey, kOrigin, memory.data(), memory.size(), kAll);
+  ASSERT_NE(region, kUnregistered);
+  EXPECT_EQ(endpoint(1).RegisterMemoryAs(kKey, 0, memory.data(), memory.size(), kAll), kUnregistered);
+  const RemoteMemory remote{.key = kKey, .bytes = ~0ull};
+  AwaitOk(0, Write(0, NewFilled(64, 5), remote, kOrigin));
+  EXPECT_TRUE(memory.Holds(5));
+  GuardedBuffer& back = NewBuffer(64);
+  AwaitOk(0, Read(0, back, remote, kOrigin));
+  EXPECT_TRUE(back.Holds(5));
+  const RemoteMemory exported = endpoint(1).ExportMemory(region);
+  AwaitOk(0, Write(0, NewFilled(16, 6), exported, kOrigin + 48));
+  for (const uint64_t offset : {uint64_t{0}, kOrigin - 1, kOrigin + 49}) {
+    EXPECT_EQ(Await(0, Write(0, NewFilled(16, 7), remote, offset)).status, OperationStatus::kRemoteAccess) << offset;
+  }
+}
+
 TEST_P(OneSidedTest, UnknownKeysAreRefused) {
   GuardedBuffer& memory = NewBuffer(64);
   RemoteMemory remote = Export(1, memory, kAll);

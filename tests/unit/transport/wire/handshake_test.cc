@@ -16,6 +16,7 @@ Hello SomeHello(uint8_t ports = 2) {
   hello.features = kFeaturePayloadCrc;
   hello.algorithm = "tita";
   hello.ports = ports;
+  hello.private_data = PrivateData::Of(std::vector<uint8_t>{9, 8, 7});
   for (uint8_t i = 0; i < ports; ++i) {
     hello.addresses[i].size = static_cast<uint8_t>(i + 1);
     for (uint8_t b = 0; b <= i; ++b) hello.addresses[i].bytes[b] = static_cast<uint8_t>(0x10 * i + b);
@@ -28,6 +29,8 @@ void ExpectSame(const Hello& a, const Hello& b) {
   EXPECT_EQ(a.features, b.features);
   EXPECT_EQ(a.algorithm, b.algorithm);
   ASSERT_EQ(a.ports, b.ports);
+  ASSERT_EQ(a.private_data.size, b.private_data.size);
+  EXPECT_EQ(a.private_data.bytes, b.private_data.bytes);
   for (uint8_t i = 0; i < a.ports; ++i) EXPECT_TRUE(a.addresses[i] == b.addresses[i]);
 }
 
@@ -70,6 +73,7 @@ TEST_F(HandshakeTest, Init) {
 TEST_F(HandshakeTest, TheLargestHelloFits) {
   InitPacket init{.hello = SomeHello(limits::kMaxPorts)};
   init.hello.algorithm = std::string(32, 'x');
+  init.hello.private_data = PrivateData::Of(std::vector<uint8_t>(PrivateData::kMaxBytes, 0xee));
   for (LaneAddress& address : init.hello.addresses) address.size = LaneAddress::kMaxBytes;
   const size_t bytes = EncodeInit(init, buffer_);
   ASSERT_GT(bytes, 0u);
@@ -99,7 +103,9 @@ TEST_F(HandshakeTest, CookieAcceptRefuse) {
 
 // An answer to an unverified request must not be longer than the request: no amplification.
 TEST_F(HandshakeTest, AnswersToStrangersAreNoLongerThanRequests) {
-  const size_t init = EncodeInit({.hello = SomeHello(1)}, buffer_);
+  InitPacket shortest{.hello = SomeHello(1)};
+  shortest.hello.private_data = {};
+  const size_t init = EncodeInit(shortest, buffer_);
   EXPECT_LE(EncodeCookie({}, 0, buffer_), init);
   EXPECT_LE(EncodeRefuse({}, 0, buffer_), init);
 }
@@ -127,6 +133,11 @@ TEST_F(HandshakeTest, RefusesImpossibleLengths) {
     std::vector<uint8_t> bad = good;
     bad[ports_at] = ports;
     EXPECT_FALSE(ParseInit(bad)) << int{ports};
+  }
+  for (const uint8_t private_bytes : {2, 4, 129, 255}) {
+    std::vector<uint8_t> bad = good;
+    bad[ports_at + 2] = private_bytes;
+    EXPECT_FALSE(ParseInit(bad)) << int{private_bytes};
   }
   for (const uint8_t name_bytes : {33, 255}) {
     std::vector<uint8_t> bad = good;

@@ -1,0 +1,40 @@
+// The address of an endpoint: 64 bytes with the listener's number and as many of its ports as fit; the rest is learned
+// when connections are made.
+//
+//   0  number of the listener (u64)   8  ports (u8)   9  per port: size (u8), lane's address   ... zero
+//
+// Thread rule: values and pure functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "paceline/types.h"
+
+namespace paceline::libfabric {
+
+struct Address {
+  static constexpr size_t kBytes = 64;
+  std::array<uint8_t, kBytes> bytes{};
+
+  static Address From(const void* bytes) {
+    Address address;
+    std::memcpy(address.bytes.data(), bytes, kBytes);
+    return address;
+  }
+  friend bool operator==(const Address&, const Address&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Address& address) {
+    return H::combine(std::move(h), address.bytes);
+  }
+};
+
+Address ToAddress(const api::Handle& handle);
+// Whatever the bytes, a handle; a damaged one leads nowhere.
+api::Handle ToHandle(const Address& address);
+// "fi_paceline://" and the bytes in hexadecimal digits, without zeros at the end.
+std::string ToText(const Address& address);
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,139 @@
+#include "api/libfabric/src/av.h"
+
+#include <algorithm>
+#include <new>
+
+#include "api/libfabric/src/endpoint.h"
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+int Close(fid* object) {
+  delete FromFid<Av, fid_av>(object);
+  return 0;
+}
+
+int Bind(fid* object, fid* other, uint64_t) {
+  if (other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  FromFid<Av, fid_av>(object)->BindEq(FromFid<Eq, fid_eq>(other));
+  return 0;
+}
+
+const char* Text(fid_av*, const void* address, char* buffer, size_t* size) {
+  const std::string text = ToText(Address::From(address));
+  if (buffer != nullptr && *size > 0) {
+    const size_t count = std::min(*size - 1, text.size());
+    std::memcpy(buffer, text.data(), count);
+    buffer[count] = '\0';
+  }
+  *size = text.size() + 1;
+  return buffer;
+}
+
+fi_ops object_calls = {
+    .size = sizeof(fi_ops), .close = Close, .bind = Bind, .control = NotSupported(), .ops_open = NotSupported()};
+fi_ops_av calls = {
+    .size = sizeof(fi_ops_av),
+    .insert = [](fid_av* av, const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags,
+                 void* context) { return static_cast<Av*>(av)->Insert(addresses, count, indices, flags, context); },
+    .insertsvc = NotSupported(),
+    .insertsym = NotSupported(),
+    .remove = [](fid_av* av, fi_addr_t* indices, size_t count,
+                 uint64_t) { return static_cast<Av*>(av)->RemoveAddresses(indices, count); },
+    .lookup = [](fid_av* av, fi_addr_t index, void* address,
+                 size_t* size) { return static_cast<Av*>(av)->Lookup(index, address, size); },
+    .straddr = Text,
+    .av_set = NotSupported(),
+};
+
+}  // namespace
+
+Av::Av(Domain* domain, bool asynchronous) : fid_av{}, domain_(domain), asynchronous_(asynchronous) {
+  ++domain_->references;
+}
+Av::~Av() { --domain_->references; }
+
+int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags, void* context) {
+  if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+  const Domain::Guard guard(domain_);
+  int inserted = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Address address = Address::From(static_cast<const uint8_t*>(addresses) + i * Address::kBytes);
+    const bool good = address.bytes[8] > 0;
+    if ((flags & FI_SYNC_ERR) != 0 && context != nullptr) static_cast<int*>(context)[i] = good ? 0 : FI_EINVAL;
+    if (!good) {
+      if (indices != nullptr) indices[i] = FI_ADDR_NOTAVAIL;
+      if (asynchronous_) {
+        eq_->WriteError({.fid = &fid, .context = context, .data = i, .err = FI_EINVAL, .prov_errno = FI_EINVAL});
+      }
+      continue;
+    }
+    ++inserted;
+    const fi_addr_t index = entries_.size();
+    entries_.push_back({.address = address, .live = true});
+    if (indices != nullptr) indices[i] = index;
+    if (!index_of_.try_emplace(address, index).second) continue;
+    for (Endpoint* endpoint : endpoints_) endpoint->links().OnInserted(address, index);
+  }
+  if (!asynchronous_) return inserted;
+  const fi_eq_entry done = {.fid = &fid, .context = context, .data = static_cast<uint64_t>(inserted)};
+  eq_->Write(FI_AV_COMPLETE, &done, sizeof(done));
+  return 0;
+}
+
+int Av::RemoveAddresses(const fi_addr_t* indices, size_t count) {
+  const Domain::Guard guard(domain_);
+  for (size_t i = 0; i < count; ++i) {
+    if (Find(indices[i]) == nullptr) return -FI_EINVAL;
+    const Address address = entries_[indices[i]].address;
+    entries_[indices[i]].live = false;
+    if (index_of_[address] != indices[i]) continue;
+    index_of_.erase(address);
+    for (Endpoint* endpoint : endpoints_) endpoint->links().OnRemoved(address, indices[i]);
+    const auto again = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.live && entry.address == address; });
+    if (again == entries_.end()) continue;
+    const auto index = static_cast<fi_addr_t>(again - entries_.begin());
+    index_of_[address] = index;
+    for (Endpoint* endpoint : endpoints_) endpoint->links().OnInserted(address, index);
+  }
+  return 0;
+}
+
+int Av::Lookup(fi_addr_t index, void* address, size_t* size) const {
+  const Domain::Guard guard(domain_);
+  const Address* found = Find(index);
+  if (found == nullptr) return -FI_EINVAL;
+  std::memcpy(address, found->bytes.data(), std::min(*size, Address::kBytes));
+  *size = Address::kBytes;
+  return 0;
+}
+
+fi_addr_t Av::IndexOf(const Address& address) const {
+  const auto found = index_of_.find(address);
+  return found == index_of_.end() ? FI_ADDR_NOTAVAIL : found->second;
+}
+
+fi_addr_t Av::FirstOf(fi_addr_t index) const {
+  const Address* address = Find(index);
+  return address == nullptr ? FI_ADDR_NOTAVAIL : IndexOf(*address);
+}
+
+const Address* Av::Find(fi_addr_t index) const {
+  return index < entries_.size() && entries_[index].live ? &entries_[index].address : nullptr;
+}
+
+int OpenAv(fid_domain* domain, fi_av_attr* attributes, fid_av** result, void* context) {
+  const fi_av_attr wanted = attributes == nullptr ? fi_av_attr{} : *attributes;
+  if (wanted.name != nullptr || wanted.rx_ctx_bits != 0) return -FI_ENOSYS;
+  auto* av = new (std::nothrow) Av(static_cast<Domain*>(domain), (wanted.flags & FI_EVENT) != 0);
+  if (av == nullptr) return -FI_ENOMEM;
+  av->fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &object_calls};
+  av->ops = &calls;
+  if (attributes != nullptr && attributes->type == FI_AV_UNSPEC) attributes->type = FI_AV_TABLE;
+  *result = av;
+  return 0;
+}
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,57 @@
+// An address vector: addresses by index, for both of libfabric's types. The endpoints bound to it hear of each address
+// that comes or goes, as peers may have connected before anybody inserted them.
+//
+// Thread rule: under the domain's guard, which the calls of libfabric's tables take.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "api/libfabric/src/address.h"
+#include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/eq.h"
+
+namespace paceline::libfabric {
+
+class Av : public fid_av {
+ public:
+  Av(Domain* domain, bool asynchronous);
+  ~Av();
+
+  Domain* domain() const { return domain_; }
+  void BindEq(Eq* eq) { eq_ = eq; }
+  bool asynchronous() const { return asynchronous_; }
+  void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
+  void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
+
+  // As fi_av_insert, _remove and _lookup.
+  int Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags, void* context);
+  int RemoveAddresses(const fi_addr_t* indices, size_t count);
+  int Lookup(fi_addr_t index, void* address, size_t* size) const;
+
+  // The index under which a peer is known: of an address that was inserted several times, the first. FI_ADDR_NOTAVAIL:
+  // none.
+  fi_addr_t IndexOf(const Address& address) const;
+  // The same of an index; and its address, or nullptr.
+  fi_addr_t FirstOf(fi_addr_t index) const;
+  const Address* Find(fi_addr_t index) const;
+
+ private:
+  struct Entry {
+    Address address;
+    bool live = false;
+  };
+
+  Domain* domain_;
+  Eq* eq_ = nullptr;
+  const bool asynchronous_;
+  std::vector<Entry> entries_;
+  absl::flat_hash_map<Address, fi_addr_t> index_of_;
+  std::vector<Endpoint*> endpoints_;
+};
+
+int OpenAv(fid_domain* domain, fi_av_attr* attributes, fid_av** av, void* context);
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,38 @@
+// A counter of completed operations, and one of those that failed.
+//
+// Thread rule: under the domain's guard, which the calls of libfabric's tables take.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include "api/libfabric/src/domain.h"
+
+namespace paceline::libfabric {
+
+class Counter : public fid_cntr {
+ public:
+  Counter(Domain* domain, fi_wait_obj wait);
+  ~Counter();
+
+  void Count(bool success) { ++(success ? value_ : errors_); }
+  Domain* domain() const { return domain_; }
+  fi_wait_obj wait_object() const { return wait_; }
+
+  // These take the guard.
+  uint64_t Read();
+  uint64_t ReadErrors();
+  void Change(uint64_t Counter::*field, uint64_t value, bool add);
+  int Wait(uint64_t threshold, int timeout);
+  int TryWait();
+
+  uint64_t value_ = 0;
+  uint64_t errors_ = 0;
+
+ private:
+  Domain* domain_;
+  const fi_wait_obj wait_;
+};
+
+int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** counter, void* context);
+
+}  // namespace paceline::libfabric

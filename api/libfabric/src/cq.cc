@@ -1,0 +1,150 @@
+#include "api/libfabric/src/cq.h"
+
+#include <cstring>
+#include <new>
+
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+Cq* Of(fid_cq* cq) { return static_cast<Cq*>(cq); }
+
+// The formats are each the beginning of the next longer one, and all of the error entry.
+static_assert(offsetof(fi_cq_err_entry, tag) == offsetof(fi_cq_tagged_entry, tag));
+
+size_t SizeOf(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_CONTEXT:
+      return sizeof(fi_cq_entry);
+    case FI_CQ_FORMAT_MSG:
+      return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA:
+      return sizeof(fi_cq_data_entry);
+    default:
+      return sizeof(fi_cq_tagged_entry);
+  }
+}
+
+int Close(fid* object) {
+  delete FromFid<Cq, fid_cq>(object);
+  return 0;
+}
+
+int Control(fid* object, int command, void* argument) {
+  auto* cq = FromFid<Cq, fid_cq>(object);
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = cq->wait_object();
+    return 0;
+  }
+  if (command != FI_GETWAIT || cq->wait_object() != FI_WAIT_FD) return -FI_ENOSYS;
+  *static_cast<int*>(argument) = cq->domain()->descriptor();
+  return 0;
+}
+
+const char* ErrorText(fid_cq*, int provider_error, const void*, char* buffer, size_t size) {
+  const char* text = api::OperationStatusName(static_cast<api::OperationStatus>(provider_error));
+  if (buffer != nullptr && size > 0) {
+    std::strncpy(buffer, text, size - 1);
+    buffer[size - 1] = '\0';
+  }
+  return text;
+}
+
+fi_ops object_calls = {
+    .size = sizeof(fi_ops), .close = Close, .bind = NotSupported(), .control = Control, .ops_open = NotSupported()};
+fi_ops_cq calls = {
+    .size = sizeof(fi_ops_cq),
+    .read = [](fid_cq* cq, void* out, size_t count) { return Of(cq)->Read(out, count, nullptr); },
+    .readfrom = [](fid_cq* cq, void* out, size_t count,
+                   fi_addr_t* sources) { return Of(cq)->Read(out, count, sources); },
+    .readerr = [](fid_cq* cq, fi_cq_err_entry* out, uint64_t) { return Of(cq)->ReadError(out); },
+    .sread = [](fid_cq* cq, void* out, size_t count, const void*,
+                int timeout) { return Of(cq)->WaitRead(out, count, nullptr, timeout); },
+    .sreadfrom = [](fid_cq* cq, void* out, size_t count, fi_addr_t* sources, const void*,
+                    int timeout) { return Of(cq)->WaitRead(out, count, sources, timeout); },
+    .signal =
+        [](fid_cq* cq) {
+          Of(cq)->Signal();
+          return 0;
+        },
+    .strerror = ErrorText,
+};
+
+}  // namespace
+
+Cq::Cq(Domain* domain, const fi_cq_attr& attributes)
+    : fid_cq{},
+      domain_(domain),
+      format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attributes.format),
+      wait_(attributes.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attributes.wait_obj) {
+  ++domain_->references;
+}
+
+Cq::~Cq() { --domain_->references; }
+
+ssize_t Cq::Read(void* out, size_t count, fi_addr_t* sources) {
+  const Domain::Guard guard(domain_);
+  if (entries_.empty()) domain_->Progress();
+  return Take(out, count, sources);
+}
+
+ssize_t Cq::Take(void* out, size_t count, fi_addr_t* sources) {
+  if (entries_.empty()) return -FI_EAGAIN;
+  const size_t size = SizeOf(format_);
+  auto* at = static_cast<uint8_t*>(out);
+  size_t taken = 0;
+  for (; taken < count && !entries_.empty() && entries_.front().fields.err == 0; ++taken, at += size) {
+    std::memcpy(at, &entries_.front().fields, size);
+    if (sources != nullptr) sources[taken] = entries_.front().source;
+    entries_.pop_front();
+  }
+  if (taken > 0 || count == 0) return static_cast<ssize_t>(taken);
+  return -FI_EAVAIL;
+}
+
+ssize_t Cq::WaitRead(void* out, size_t count, fi_addr_t* sources, int timeout) {
+  domain_->WaitUntil([this] { return !entries_.empty() || signalled_; }, timeout);
+  const Domain::Guard guard(domain_);
+  signalled_ = false;
+  return Take(out, count, sources);
+}
+
+ssize_t Cq::ReadError(fi_cq_err_entry* out) {
+  const Domain::Guard guard(domain_);
+  if (entries_.empty() || entries_.front().fields.err == 0) return -FI_EAGAIN;
+  // Programs of older versions have a shorter structure, without err_data_size.
+  fi_cq_err_entry& error = entries_.front().fields;
+  error.err_data = nullptr;
+  std::memcpy(out, &error, offsetof(fi_cq_err_entry, err_data_size));
+  entries_.pop_front();
+  return 1;
+}
+
+int Cq::TryWait() {
+  const Domain::Guard guard(domain_);
+  domain_->Progress();
+  return entries_.empty() && domain_->Arm() ? 0 : -FI_EAGAIN;
+}
+
+void Cq::Signal() {
+  const Domain::Guard guard(domain_);
+  signalled_ = true;
+  domain_->Interrupt();
+}
+
+int OpenCq(fid_domain* domain, fi_cq_attr* attributes, fid_cq** result, void* context) {
+  const fi_cq_attr wanted = attributes == nullptr ? fi_cq_attr{} : *attributes;
+  if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC && wanted.wait_obj != FI_WAIT_FD &&
+      wanted.wait_obj != FI_WAIT_YIELD) {
+    return -FI_ENOSYS;
+  }
+  auto* cq = new (std::nothrow) Cq(static_cast<Domain*>(domain), wanted);
+  if (cq == nullptr) return -FI_ENOMEM;
+  cq->fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &object_calls};
+  cq->ops = &calls;
+  *result = cq;
+  return 0;
+}
+
+}  // namespace paceline::libfabric

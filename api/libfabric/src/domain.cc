@@ -1,0 +1,190 @@
+#include "api/libfabric/src/domain.h"
+
+#include <poll.h>
+#include <rdma/providers/fi_log.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+
+#include "api/libfabric/src/atomic.h"
+#include "api/libfabric/src/av.h"
+#include "api/libfabric/src/counter.h"
+#include "api/libfabric/src/cq.h"
+#include "api/libfabric/src/endpoint.h"
+#include "api/libfabric/src/fabric.h"
+#include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/interfaces.h"
+#include "api/libfabric/src/mr.h"
+#include "api/libfabric/src/poll.h"
+
+namespace paceline::libfabric {
+namespace {
+
+// A program that reads its queue over and over lets others have the core, perhaps the peer that it waits for, after so
+// many passes (some microseconds) that brought nothing.
+constexpr uint32_t kPatience = 32;
+constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken what this one waits for
+
+int Close(fid* object) {
+  auto* domain = FromFid<Domain, fid_domain>(object);
+  if (domain->references > 0) return -FI_EBUSY;
+  delete domain;
+  return 0;
+}
+
+// Events of memory registration: it is complete when the call returns.
+int Bind(fid*, fid* other, uint64_t) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; }
+
+fi_ops object_calls = {
+    .size = sizeof(fi_ops), .close = Close, .bind = Bind, .control = NotSupported(), .ops_open = NotSupported()};
+fi_ops_domain calls = {.size = sizeof(fi_ops_domain),
+                       .av_open = OpenAv,
+                       .cq_open = OpenCq,
+                       .endpoint = OpenEndpoint,
+                       .scalable_ep = NotSupported(),
+                       .cntr_open = OpenCounter,
+                       .poll_open = OpenPoll,
+                       .stx_ctx = NotSupported(),
+                       .srx_ctx = NotSupported(),
+                       .query_atomic = QueryAtomic,
+                       .query_collective = NotSupported(),
+                       .endpoint2 = NotSupported()};
+
+bool OneThread(fi_threading threading) { return threading == FI_THREAD_DOMAIN || threading == FI_THREAD_UNSPEC; }
+
+}  // namespace
+
+Domain::Domain(api::Context paceline, const fi_info& info)
+    : fid_domain{},
+      paceline_(std::move(paceline)),
+      locked_(!OneThread(info.domain_attr->threading)),
+      mr_mode_(info.domain_attr->mr_mode) {}
+
+bool Domain::TakeCompletions() {
+  std::array<api::Completion, 32> batch;
+  const size_t count = paceline_.completions().Poll(batch.data(), batch.size());
+  if (count == 0) return false;
+  for (size_t i = 0; i < count; ++i) Hand(batch[i]);
+  paceline_.Progress();  // a program that has what it waited for may not come back soon: what it owes leaves now
+  return true;
+}
+
+void Domain::Progress() {
+  if (TakeCompletions()) {
+    idle_passes_ = 0;
+    return;
+  }
+  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  if (++idle_passes_ >= kPatience) sched_yield();
+}
+
+void Domain::Hand(const api::Completion& completion) {
+  auto* operation = reinterpret_cast<Operation*>(completion.user_data);
+  if (operation != nullptr) return operation->endpoint->Complete(operation, completion);
+  for (Endpoint* endpoint : endpoints_) {
+    if (endpoint->TakeRemoteWrite(completion)) return;
+  }
+}
+
+int64_t Domain::NowMillis() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void Domain::Sleep(int64_t until) {
+  pollfd waiting = {.fd = descriptor(), .events = POLLIN, .revents = 0};
+  poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(until - NowMillis(), 0, kLongestSleepMillis)));
+}
+
+int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
+  const std::vector<Interface> interfaces = ListInterfaces();
+  const auto interface = std::find_if(interfaces.begin(), interfaces.end(),
+                                      [&](const Interface& one) { return one.name == info->domain_attr->name; });
+  if (interface == interfaces.end()) return -FI_ENODEV;
+  auto options = api::ContextOptions::FromEnvironment();
+  if (!options.ok()) {
+    FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", options.status().message().c_str());
+    return -FI_EINVAL;
+  }
+  options->bind = interface->bind;
+  options->prompt_acks = true;  // see TakeCompletions
+  if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
+  auto paceline = api::Context::Create(*options);
+  if (!paceline.ok()) {
+    FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", paceline.status().message().c_str());
+    return -ErrorOf(paceline.status());
+  }
+  auto* domain = new (std::nothrow) Domain(*std::move(paceline), *info);
+  if (domain == nullptr) return -FI_ENOMEM;
+  domain->fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls};
+  domain->ops = &calls;
+  domain->mr = &memory_calls;
+  *result = domain;
+  return 0;
+}
+
+int ErrorOf(const api::Status& status) {
+  switch (status.code()) {
+    case api::StatusCode::kOk:
+      return 0;
+    case api::StatusCode::kInvalidArgument:
+      return FI_EINVAL;
+    case api::StatusCode::kNotFound:
+      return FI_ENODEV;
+    case api::StatusCode::kAlreadyExists:
+      return FI_EADDRINUSE;
+    case api::StatusCode::kPermissionDenied:
+      return FI_EACCES;
+    case api::StatusCode::kResourceExhausted:
+      return FI_EAGAIN;
+    case api::StatusCode::kUnavailable:
+      return FI_ECONNREFUSED;
+    case api::StatusCode::kTimedOut:
+      return FI_ETIMEDOUT;
+    case api::StatusCode::kUnimplemented:
+      return FI_ENOSYS;
+    case api::StatusCode::kInternal:
+      return FI_EOTHER;
+  }
+  return FI_EOTHER;
+}
+
+ssize_t ResultOf(PostResult result) {
+  switch (result) {
+    case PostResult::kOk:
+      return 0;
+    case PostResult::kTryAgain:
+      return -FI_EAGAIN;
+    case PostResult::kNotConnected:
+      return -FI_ENOTCONN;
+    case PostResult::kInvalidMemory:
+    case PostResult::kInvalidArgument:
+      return -FI_EINVAL;
+  }
+  return -FI_EOTHER;
+}
+
+int ErrorOf(api::OperationStatus status) {
+  switch (status) {
+    case api::OperationStatus::kOk:
+      return FI_SUCCESS;
+    case api::OperationStatus::kCancelled:
+      return FI_ECANCELED;
+    case api::OperationStatus::kTruncated:
+      return FI_ETRUNC;
+    case api::OperationStatus::kRemoteAccess:
+      return FI_EACCES;
+    case api::OperationStatus::kConnectionClosed:
+      return FI_ECONNABORTED;
+    case api::OperationStatus::kPeerLost:
+      return FI_EHOSTUNREACH;
+    case api::OperationStatus::kRemoteError:
+      return FI_EIO;
+  }
+  return FI_EOTHER;
+}
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,102 @@
+// A domain: one context of Paceline, that all endpoints, queues and memory of the domain share. Whoever reads a queue
+// or a counter moves data for all of it.
+//
+// Thread rule: every call of the provider takes the Guard of its domain, which locks only where the program has not
+// promised to use one thread at a time.
+// Ownership: of the context and of operations; queues, endpoints and memory are the program's, who closes them first.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "api/libfabric/src/operation.h"
+#include "paceline/context.h"
+#include "transport/base/pool.h"
+
+namespace paceline::libfabric {
+
+class Endpoint;
+
+class Domain : public fid_domain {
+ public:
+  Domain(api::Context paceline, const fi_info& info);
+
+  class Guard {
+   public:
+    explicit Guard(Domain* domain) : domain_(domain->locked_ ? domain : nullptr) {
+      if (domain_ != nullptr) domain_->mutex_.lock();
+    }
+    ~Guard() {
+      if (domain_ != nullptr) domain_->mutex_.unlock();
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    Domain* domain_;
+  };
+
+  // ---- under the guard
+  // One pass: completions go to their queues and counters; without any, new connections are taken.
+  void Progress();
+  // Completions only, until there are none.
+  void Drain() {
+    while (TakeCompletions()) {
+    }
+  }
+  Operation* NewOperation() { return operations_.New(); }
+  void Delete(Operation* operation) { operations_.Delete(operation); }
+  void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
+  void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
+  api::Context& paceline() { return paceline_; }
+  int mr_mode() const { return mr_mode_; }
+
+  // Takes and leaves the guard: progress until `ready` (under the guard) is true, sleeping in between; false: `timeout`
+  // milliseconds (negative: for ever) have passed, or *interrupted.
+  template <typename Ready>
+  bool WaitUntil(Ready ready, int timeout);
+  void Interrupt() { paceline_.Interrupt(); }
+  int descriptor() { return paceline_.completions().descriptor(); }
+  // Under the guard: nothing is to be done until the descriptor is readable.
+  bool Arm() { return paceline_.completions().Arm(); }
+
+  int references = 0;  // objects that still use it
+
+ private:
+  bool TakeCompletions();
+  void Hand(const api::Completion& completion);
+  static int64_t NowMillis();
+  void Sleep(int64_t until);
+
+  api::Context paceline_;
+  std::recursive_mutex mutex_;
+  const bool locked_;
+  const int mr_mode_;
+  uint32_t idle_passes_ = 0;
+  Pool<Operation> operations_;
+  std::vector<Endpoint*> endpoints_;
+};
+
+int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
+
+template <typename Ready>
+bool Domain::WaitUntil(Ready ready, int timeout) {
+  const int64_t deadline = timeout < 0 ? INT64_MAX : NowMillis() + timeout;
+  while (true) {
+    bool asleep = false;
+    {
+      const Guard guard(this);
+      Progress();
+      if (ready()) return true;
+      asleep = Arm();
+    }
+    if (NowMillis() >= deadline) return false;
+    if (asleep) Sleep(deadline);
+  }
+}
+
+}  // namespace paceline::libfabric

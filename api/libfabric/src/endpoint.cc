@@ -1,0 +1,237 @@
+#include "api/libfabric/src/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "api/libfabric/src/atomic.h"
+#include "api/libfabric/src/av.h"
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+constexpr int kLingerMillis = 250;  // a peer that does not answer holds nobody up for longer
+
+Endpoint* Of(fid* object) { return FromFid<Endpoint, fid_ep>(object); }
+
+int Close(fid* object) {
+  Endpoint* endpoint = Of(object);
+  const Domain::Guard guard(endpoint->domain());
+  delete endpoint;
+  return 0;
+}
+
+int Control(fid* object, int command, void*) { return command == FI_ENABLE ? Of(object)->Enable() : -FI_ENOSYS; }
+
+fi_ops object_calls = {.size = sizeof(fi_ops),
+                       .close = Close,
+                       .bind = [](fid* object, fid* other, uint64_t flags) { return Of(object)->Bind(other, flags); },
+                       .control = Control,
+                       .ops_open = NotSupported()};
+fi_ops_ep calls = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = [](fid_t object, void* context) { return Of(object)->Cancel(context); },
+    .getopt =
+        [](fid_t object, int level, int name, void* value, size_t* size) {
+          return level == FI_OPT_ENDPOINT ? Of(object)->GetOption(name, value, size) : -FI_ENOPROTOOPT;
+        },
+    .setopt =
+        [](fid_t object, int level, int name, const void* value, size_t size) {
+          return level == FI_OPT_ENDPOINT ? Of(object)->SetOption(name, value, size) : -FI_ENOPROTOOPT;
+        },
+    .tx_ctx = NotSupported(),
+    .rx_ctx = NotSupported(),
+    .rx_size_left = NotSupported(),
+    .tx_size_left = NotSupported(),
+};
+fi_ops_cm cm_calls = {
+    .size = sizeof(fi_ops_cm),
+    .setname = NotSupported(),
+    .getname = [](fid_t object, void* address, size_t* size) { return Of(object)->GetName(address, size); },
+    .getpeer = NotSupported(),
+    .connect = NotSupported(),
+    .listen = NotSupported(),
+    .accept = NotSupported(),
+    .reject = NotSupported(),
+    .shutdown = NotSupported(),
+    .join = NotSupported(),
+};
+
+}  // namespace
+
+Endpoint::Endpoint(Domain* domain, const fi_info& info)
+    : fid_ep{},
+      domain_(domain),
+      caps_(info.caps),
+      transmit_flags_(info.tx_attr == nullptr ? 0 : info.tx_attr->op_flags),
+      receive_flags_(info.rx_attr == nullptr ? 0 : info.rx_attr->op_flags),
+      receives_(domain->paceline().NewReceiveQueue()),
+      links_(&domain->paceline(), &receives_) {
+  ++domain_->references;
+}
+
+Endpoint::~Endpoint() {
+  if (enabled_) domain_->Remove(this);
+  if (av_ != nullptr) av_->Remove(this);
+  // What was sent goes out, whoever closed it; what is left then completes, into queues that may be closed already.
+  transmit_queue_ = receive_queue_ = {};
+  counters_.clear();
+  links_.Close();
+  domain_->WaitUntil([this] { return links_.closed(); }, kLingerMillis);
+  receives_ = {};
+  domain_->Drain();
+  --domain_->references;
+}
+
+int Endpoint::Bind(fid_t other, uint64_t flags) {
+  if (enabled_) return -FI_EOPBADSTATE;
+  switch (other->fclass) {
+    case FI_CLASS_AV:
+      av_ = FromFid<Av, fid_av>(other);
+      links_.BindAv(av_);
+      av_->Add(this);
+      return 0;
+    case FI_CLASS_CQ: {
+      const Queue queue = {.cq = FromFid<Cq, fid_cq>(other), .selective = (flags & FI_SELECTIVE_COMPLETION) != 0};
+      if ((flags & FI_TRANSMIT) != 0) transmit_queue_ = queue;
+      if ((flags & FI_RECV) != 0) receive_queue_ = queue;
+      return (flags & (FI_TRANSMIT | FI_RECV)) == 0 ? -FI_EINVAL : 0;
+    }
+    case FI_CLASS_CNTR:
+      counters_.push_back({.kinds = flags, .counter = FromFid<Counter, fid_cntr>(other)});
+      return 0;
+    case FI_CLASS_EQ:
+      return 0;  // nothing happens to an endpoint without connections of the program's own
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::Enable() {
+  const Domain::Guard guard(domain_);
+  if (enabled_) return -FI_EOPBADSTATE;
+  if (av_ == nullptr) return -FI_ENOAV;
+  const auto counts = [&](uint64_t kinds) {
+    return std::any_of(counters_.begin(), counters_.end(),
+                       [&](const CounterBinding& binding) { return (binding.kinds & kinds) != 0; });
+  };
+  if ((caps_ & FI_SEND) != 0 && transmit_queue_.cq == nullptr && !counts(FI_SEND)) return -FI_ENOCQ;
+  if ((caps_ & FI_RECV) != 0 && receive_queue_.cq == nullptr && !counts(FI_RECV)) return -FI_ENOCQ;
+  if (const int error = links_.Listen(); error != 0) return -error;
+  enabled_ = true;
+  domain_->Add(this);
+  return 0;
+}
+
+int Endpoint::GetName(void* address, size_t* size) {
+  const Domain::Guard guard(domain_);
+  if (!enabled_) return -FI_EOPBADSTATE;
+  const size_t room = *size;
+  *size = Address::kBytes;
+  if (address != nullptr) std::memcpy(address, links_.own_address().bytes.data(), std::min(room, Address::kBytes));
+  return room < Address::kBytes ? -FI_ETOOSMALL : 0;
+}
+
+int Endpoint::GetOption(int name, void* value, size_t* size) const {
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (*size < sizeof(size_t)) return -FI_ETOOSMALL;
+  std::memcpy(value, &min_multi_receive_, sizeof(size_t));
+  *size = sizeof(size_t);
+  return 0;
+}
+
+int Endpoint::SetOption(int name, const void* value, size_t size) {
+  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
+  if (size != sizeof(size_t)) return -FI_EINVAL;
+  std::memcpy(&min_multi_receive_, value, sizeof(size_t));
+  min_multi_receive_ = std::max<size_t>(min_multi_receive_, 1);
+  return 0;
+}
+
+bool Endpoint::Reports(const Queue& queue, uint64_t flags) {
+  return queue.cq != nullptr && (flags & kSilent) == 0 && (!queue.selective || (flags & FI_COMPLETION) != 0);
+}
+
+Operation* Endpoint::NewOperation(const Queue& queue, void* context, uint64_t flags, uint64_t kind) {
+  Operation* operation = domain_->NewOperation();
+  operation->endpoint = this;
+  operation->context = context;
+  operation->flags = kind;
+  operation->reported = Reports(queue, flags);
+  return operation;
+}
+
+Counter* Endpoint::CounterOf(uint64_t flags) const {
+  for (const CounterBinding& binding : counters_) {
+    if ((binding.kinds & flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) {
+      return binding.counter;
+    }
+  }
+  return nullptr;
+}
+
+void Endpoint::Release(Operation* operation) { domain_->Delete(operation); }
+
+void Endpoint::Complete(Operation* operation, const api::Completion& completion) {
+  const bool receive = (operation->flags & FI_RECV) != 0;
+  api::OperationStatus status = completion.status;
+  if (operation->discard && status == api::OperationStatus::kTruncated) status = api::OperationStatus::kOk;
+  const bool success = status == api::OperationStatus::kOk;
+  if (Counter* counter = CounterOf(operation->flags); counter != nullptr) counter->Count(success);
+  Cq* cq = receive ? receive_queue_.cq : transmit_queue_.cq;
+  if (cq != nullptr && (operation->reported || !success)) {
+    Cq::Entry entry;
+    fi_cq_err_entry& fields = entry.fields;
+    fields.op_context = operation->context;
+    fields.flags = operation->flags;
+    fields.tag = completion.tag & ~kUntagged;
+    if (receive) {
+      const uint64_t room = operation->room - std::min(operation->room, completion.offset);
+      fields.len = operation->discard ? 0 : std::min(completion.bytes, room);
+      fields.buf = static_cast<uint8_t*>(operation->buffer) + completion.offset;
+      if (completion.has_immediate) fields.flags |= FI_REMOTE_CQ_DATA;
+      if (completion.has_immediate) fields.data = completion.immediate;
+      if ((operation->flags & FI_MULTI_RECV) != 0 && !completion.released) fields.flags &= ~FI_MULTI_RECV;
+      entry.source = links_.PeerOf(completion.connection);
+    }
+    if (!success) {
+      fields.err = ErrorOf(status);
+      fields.prov_errno = static_cast<int>(status);
+      if (status == api::OperationStatus::kTruncated) fields.olen = completion.bytes - fields.len;
+    }
+    cq->Push(entry);
+  }
+  if (completion.released) Release(operation);
+}
+
+bool Endpoint::TakeRemoteWrite(const api::Completion& completion) {
+  if (!links_.Has(completion.connection)) return false;
+  if (Counter* counter = CounterOf(FI_REMOTE_WRITE); counter != nullptr) counter->Count(true);
+  if (receive_queue_.cq == nullptr) return true;
+  Cq::Entry entry;
+  entry.fields.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+  entry.fields.len = completion.bytes;
+  entry.fields.data = completion.immediate;
+  entry.source = links_.PeerOf(completion.connection);
+  receive_queue_.cq->Push(entry);
+  return true;
+}
+
+int OpenEndpoint(fid_domain* object, fi_info* info, fid_ep** result, void* context) {
+  auto* domain = static_cast<Domain*>(object);
+  const Domain::Guard guard(domain);
+  auto* endpoint = new (std::nothrow) Endpoint(domain, *info);
+  if (endpoint == nullptr) return -FI_ENOMEM;
+  endpoint->fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls};
+  endpoint->ops = &calls;
+  endpoint->cm = &cm_calls;
+  endpoint->msg = &message_calls;
+  endpoint->tagged = &tagged_calls;
+  endpoint->rma = &rma_calls;
+  endpoint->atomic = &atomic_calls;
+  *result = endpoint;
+  return 0;
+}
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,69 @@
+#include "api/libfabric/src/fabric.h"
+
+#include <rdma/fi_eq.h>
+
+#include <new>
+
+#include "api/libfabric/src/counter.h"
+#include "api/libfabric/src/cq.h"
+#include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/eq.h"
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+struct Fabric : fid_fabric {};
+
+int Close(fid* object) {
+  delete FromFid<Fabric, fid_fabric>(object);
+  return 0;
+}
+
+int TryWait(fid_fabric*, fid** objects, int count) {
+  for (int i = 0; i < count; ++i) {
+    int result = 0;
+    switch (objects[i]->fclass) {
+      case FI_CLASS_CQ:
+        result = FromFid<Cq, fid_cq>(objects[i])->TryWait();
+        break;
+      case FI_CLASS_CNTR:
+        result = FromFid<Counter, fid_cntr>(objects[i])->TryWait();
+        break;
+      case FI_CLASS_EQ:
+        result = FromFid<Eq, fid_eq>(objects[i])->TryWait();
+        break;
+      default:
+        return -FI_EINVAL;
+    }
+    if (result != 0) return result;
+  }
+  return 0;
+}
+
+fi_ops object_calls = {.size = sizeof(fi_ops),
+                       .close = Close,
+                       .bind = NotSupported(),
+                       .control = NotSupported(),
+                       .ops_open = NotSupported()};
+fi_ops_fabric calls = {.size = sizeof(fi_ops_fabric),
+                       .domain = OpenDomain,
+                       .passive_ep = NotSupported(),
+                       .eq_open = OpenEq,
+                       .wait_open = NotSupported(),
+                       .trywait = TryWait,
+                       .domain2 = NotSupported()};
+
+}  // namespace
+
+int OpenFabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
+  auto* object = new (std::nothrow) Fabric{};
+  if (object == nullptr) return -FI_ENOMEM;
+  object->fid = {.fclass = FI_CLASS_FABRIC, .context = context, .ops = &object_calls};
+  object->ops = &calls;
+  object->api_version = attributes->api_version;
+  *fabric = object;
+  return 0;
+}
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,37 @@
+// What all objects of the provider are built from: libfabric's structures as base classes, calls that are not
+// supported, and errors as libfabric numbers them.
+//
+// Thread rule: values and pure functions.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include "paceline/status.h"
+#include "paceline/types.h"
+
+namespace paceline::libfabric {
+
+using api::PostResult;
+
+// In a table of calls: answers -FI_ENOSYS, whatever the call.
+struct NotSupported {
+  template <typename Result, typename... Arguments>
+  using Call = Result (*)(Arguments...);
+  template <typename Result, typename... Arguments>
+  constexpr operator Call<Result, Arguments...>() const {  // NOLINT: implicit on purpose
+    return [](Arguments...) -> Result { return static_cast<Result>(-FI_ENOSYS); };
+  }
+};
+
+// The object of class `Object` whose libfabric structure `Base` begins with `fid`.
+template <typename Object, typename Base>
+Object* FromFid(fid* object) {
+  return static_cast<Object*>(reinterpret_cast<Base*>(object));
+}
+
+int ErrorOf(const api::Status& status);    // positive, FI_E*
+ssize_t ResultOf(PostResult result);       // 0 or negative
+int ErrorOf(api::OperationStatus status);  // positive; FI_SUCCESS for kOk
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,152 @@
+#include "api/libfabric/src/info.h"
+
+#include <cstring>
+
+namespace paceline::libfabric {
+namespace {
+
+constexpr uint64_t kTransmitCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
+constexpr uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                                  FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV;
+constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr uint64_t kCaps = kTransmitCaps | kReceiveCaps | kDomainCaps;
+constexpr uint64_t kTransmitFlags =
+    FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+constexpr uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
+constexpr uint64_t kOrder = FI_ORDER_SAS;
+constexpr int kRegistration = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+
+template <typename Value>
+bool Within(Value asked, Value offered) {
+  return (asked & ~offered) == 0;
+}
+
+// nullptr: fine.
+const char* CheckEndpoint(const fi_ep_attr& hints) {
+  if (hints.type != FI_EP_UNSPEC && hints.type != FI_EP_RDM) return "endpoint type: only FI_EP_RDM";
+  if (hints.protocol != FI_PROTO_UNSPEC) return "protocol: only FI_PROTO_UNSPEC";
+  if (hints.max_msg_size > kMaxMessageBytes) return "max_msg_size: at most 1 TiB";
+  if (hints.tx_ctx_cnt > 1 || hints.rx_ctx_cnt > 1) return "transmit and receive contexts: one each";
+  if (hints.auth_key_size != 0) return "authorization keys: use PACELINE_KEY_FILE";
+  return nullptr;
+}
+
+const char* CheckTransmit(const fi_tx_attr& hints) {
+  if (!Within(hints.caps, kTransmitCaps | kDomainCaps)) return "capabilities of the transmit side";
+  if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
+  if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
+  if (hints.inject_size > kInjectBytes) return "inject_size: at most 256";
+  if (hints.iov_limit > 1 || hints.rma_iov_limit > 1) return "vectors: one entry";
+  return nullptr;
+}
+
+const char* CheckReceive(const fi_rx_attr& hints) {
+  if (!Within(hints.caps, kReceiveCaps | kDomainCaps)) return "capabilities of the receive side";
+  if (!Within(hints.op_flags, kReceiveFlags)) return "default flags of the receive side";
+  if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
+  if (hints.iov_limit > 1) return "vectors: one entry";
+  return nullptr;
+}
+
+const char* CheckDomain(const fi_domain_attr& hints, const std::string& name) {
+  if (hints.name != nullptr && name != hints.name) return "domain name";
+  if (hints.mr_key_size > 8) return "mr_key_size: at most 8";
+  if (hints.cq_data_size > 8) return "cq_data_size: at most 8";
+  if (!Within(hints.caps, kDomainCaps)) return "capabilities of the domain";
+  if (hints.auth_key_size != 0) return "authorization keys: use PACELINE_KEY_FILE";
+  return nullptr;
+}
+
+const char* Check(const fi_info& hints, const std::string& name) {
+  if (!Within(hints.caps, kCaps)) return "capabilities";
+  if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return "address format";
+  const char* why = nullptr;
+  if (hints.ep_attr != nullptr) why = CheckEndpoint(*hints.ep_attr);
+  if (why == nullptr && hints.tx_attr != nullptr) why = CheckTransmit(*hints.tx_attr);
+  if (why == nullptr && hints.rx_attr != nullptr) why = CheckReceive(*hints.rx_attr);
+  if (why == nullptr && hints.domain_attr != nullptr) why = CheckDomain(*hints.domain_attr, name);
+  if (why == nullptr && hints.fabric_attr != nullptr && hints.fabric_attr->name != nullptr &&
+      std::strcmp(hints.fabric_attr->name, kProviderName) != 0) {
+    why = "fabric name";
+  }
+  return why;
+}
+
+// Random keys, which nobody can guess, where the program can do with them; so it names memory by addresses too.
+int RegistrationMode(const fi_info* hints, uint32_t version) {
+  if (hints == nullptr || hints->domain_attr == nullptr)
+    return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
+  const int asked = hints->domain_attr->mr_mode;
+  if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
+  if (FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_SCALABLE;
+  return asked & kRegistration;
+}
+
+void FillDomain(fi_domain_attr& domain, const fi_domain_attr* hints, const std::string& name) {
+  domain.name = strdup(name.c_str());
+  domain.threading = FI_THREAD_SAFE;
+  domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
+  domain.av_type = FI_AV_TABLE;
+  if (hints != nullptr) {
+    if (hints->threading != FI_THREAD_UNSPEC) domain.threading = hints->threading;
+    if (hints->control_progress != FI_PROGRESS_UNSPEC) domain.control_progress = hints->control_progress;
+    if (hints->data_progress != FI_PROGRESS_UNSPEC) domain.data_progress = hints->data_progress;
+    if (hints->av_type != FI_AV_UNSPEC) domain.av_type = hints->av_type;
+  }
+  domain.resource_mgmt = FI_RM_ENABLED;
+  domain.mr_key_size = 8;
+  domain.cq_data_size = 8;
+  domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 1024;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
+  domain.mr_iov_limit = 1;
+  domain.mr_cnt = 1u << 20;
+  domain.caps = kDomainCaps;
+}
+
+}  // namespace
+
+uint64_t ImpliedCapabilities(uint64_t caps) {
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+  constexpr uint64_t kOneSided = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & FI_RMA) != 0 && (caps & kOneSided) == 0) caps |= kOneSided;
+  return caps;
+}
+
+fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints, const char** why) {
+  if (hints != nullptr) {
+    *why = Check(*hints, name);
+    if (*why != nullptr) return nullptr;
+  }
+  fi_info* info = fi_allocinfo();
+  if (info == nullptr) return nullptr;
+  info->caps = hints == nullptr || hints->caps == 0 ? kCaps : ImpliedCapabilities(hints->caps) | kDomainCaps;
+  info->addr_format = kAddressFormat;
+  fi_tx_attr& tx = *info->tx_attr;
+  tx.caps = info->caps & kTransmitCaps;
+  tx.op_flags = hints == nullptr || hints->tx_attr == nullptr ? 0 : hints->tx_attr->op_flags;
+  tx.msg_order = kOrder;
+  tx.inject_size = kInjectBytes;
+  tx.size = kQueueSize;
+  tx.iov_limit = tx.rma_iov_limit = 1;
+  fi_rx_attr& rx = *info->rx_attr;
+  rx.caps = info->caps & kReceiveCaps;
+  rx.op_flags = hints == nullptr || hints->rx_attr == nullptr ? 0 : hints->rx_attr->op_flags;
+  rx.msg_order = kOrder;
+  rx.size = kQueueSize;
+  rx.iov_limit = 1;
+  fi_ep_attr& ep = *info->ep_attr;
+  ep.type = FI_EP_RDM;
+  ep.protocol = FI_PROTO_UNSPEC;
+  ep.protocol_version = 1;
+  ep.max_msg_size = kMaxMessageBytes;
+  ep.mem_tag_format = kTagFormat;
+  ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
+  FillDomain(*info->domain_attr, hints == nullptr ? nullptr : hints->domain_attr, name);
+  info->domain_attr->mr_mode = RegistrationMode(hints, version);
+  info->fabric_attr->name = strdup(kProviderName);
+  info->fabric_attr->prov_version = kProviderVersion;
+  info->fabric_attr->api_version = version;
+  return info;
+}
+
+}  // namespace paceline::libfabric

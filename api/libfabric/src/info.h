@@ -1,0 +1,35 @@
+// What the provider offers, as libfabric describes it, and what is left of that under a program's hints.
+//
+// Thread rule: functions without state.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <string>
+
+#include "paceline/types.h"
+
+namespace paceline::libfabric {
+
+inline constexpr const char* kProviderName = "paceline";
+inline constexpr uint32_t kProviderVersion = FI_VERSION(1, 0);
+inline constexpr uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x5043;  // address.h
+inline constexpr size_t kInjectBytes = 256;
+inline constexpr size_t kQueueSize = 1024;
+inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;
+inline constexpr size_t kDefaultMinMultiReceive = 64;
+
+// Messages without a tag travel with this bit and no other; programs have the 63 below it.
+inline constexpr uint64_t kUntagged = 1ull << 63;
+inline constexpr uint64_t kTagFormat = 0x5555'5555'5555'5555;
+
+// A new fi_info, of libfabric's allocation, for a domain on the interface `name`. nullptr: the hints ask for what is
+// not offered, `why` says what.
+fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints, const char** why);
+
+// Capabilities with what those of `caps` imply.
+uint64_t ImpliedCapabilities(uint64_t caps);
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,101 @@
+#include "api/libfabric/src/interfaces.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_split.h"
+
+namespace paceline::libfabric {
+namespace {
+
+struct Found {
+  std::string name;
+  bool loopback = false;
+  sockaddr_storage address{};
+};
+
+socklen_t SizeOf(const sockaddr* address) {
+  return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+std::vector<Found> FindAll() {
+  std::vector<Found> result;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return result;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+    if (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6) continue;
+    Found found{.name = at->ifa_name, .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0};
+    std::memcpy(&found.address, at->ifa_addr, SizeOf(at->ifa_addr));
+    result.push_back(found);
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Found& a, const Found& b) { return !a.loopback && b.loopback; });
+  return result;
+}
+
+bool SameHost(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+  }
+  return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+// The local address that packets to `target` leave from.
+bool RouteTo(const sockaddr_storage& target, sockaddr_storage* local) {
+  const int fd = socket(target.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const auto* address = reinterpret_cast<const sockaddr*>(&target);
+  socklen_t size = sizeof(*local);
+  const bool known =
+      connect(fd, address, SizeOf(address)) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(local), &size) == 0;
+  close(fd);
+  return known;
+}
+
+}  // namespace
+
+std::vector<Interface> ListInterfaces() {
+  if (const char* bind = std::getenv("PACELINE_BIND"); bind != nullptr && *bind != '\0') {
+    return {{.name = bind, .bind = absl::StrSplit(bind, ',', absl::SkipWhitespace())}};
+  }
+  std::vector<Interface> result;
+  for (const Found& found : FindAll()) {
+    const bool known =
+        std::any_of(result.begin(), result.end(), [&](const Interface& other) { return other.name == found.name; });
+    if (!known) result.push_back({.name = found.name, .bind = {found.name}});
+  }
+  return result;
+}
+
+std::string InterfaceFor(const std::string& node, bool as_source) {
+  addrinfo* list = nullptr;
+  const addrinfo hints{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  if (getaddrinfo(node.c_str(), nullptr, &hints, &list) != 0) return "";
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
+  const std::vector<Found> interfaces = FindAll();
+  for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, at->ai_addr, at->ai_addrlen);
+    if (!as_source && !RouteTo(sockaddr_storage(address), &address)) continue;
+    for (const Found& found : interfaces) {
+      if (SameHost(found.address, address)) return found.name;
+    }
+  }
+  return "";
+}
+
+}  // namespace paceline::libfabric

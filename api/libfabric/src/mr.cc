@@ -1,0 +1,109 @@
+#include "api/libfabric/src/mr.h"
+
+#include <rdma/fi_endpoint.h>
+#include <sys/random.h>
+
+#include <new>
+
+#include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+class Memory : public fid_mr {
+ public:
+  Memory(Domain* domain, api::RegionId region) : fid_mr{}, domain_(domain), region_(region) { ++domain_->references; }
+  ~Memory() {
+    const Domain::Guard guard(domain_);
+    if (region_ != 0) domain_->paceline().DeregisterMemory(region_);
+    --domain_->references;
+  }
+
+ private:
+  Domain* domain_;
+  api::RegionId region_;  // 0: for local use only
+};
+
+int Close(fid* object) {
+  delete FromFid<Memory, fid_mr>(object);
+  return 0;
+}
+
+fi_ops object_calls = {
+    .size = sizeof(fi_ops),
+    .close = Close,
+    .bind = [](fid*, fid* other, uint64_t) { return other->fclass == FI_CLASS_EP ? 0 : -FI_ENOSYS; },
+    .control = [](fid*, int command, void*) { return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS; },
+    .ops_open = NotSupported()};
+
+uint8_t AccessOf(uint64_t flags) {
+  uint8_t access = api::kLocalOnly;
+  if ((flags & FI_REMOTE_READ) != 0) access |= api::kRemoteRead | api::kRemoteAtomic;
+  if ((flags & FI_REMOTE_WRITE) != 0) access |= api::kRemoteWrite | api::kRemoteAtomic;
+  return access;
+}
+
+// Keys of the program's choice where it has one, else random.
+int NewKey(const Domain& domain, uint64_t requested, uint64_t* key) {
+  *key = requested;
+  const bool ours = domain.mr_mode() == FI_MR_BASIC || (domain.mr_mode() & FI_MR_PROV_KEY) != 0;
+  return ours && getrandom(key, sizeof(*key), 0) != sizeof(*key) ? -FI_EOTHER : 0;
+}
+
+int Register(fid* object, const fi_mr_attr* attributes, uint64_t flags, fid_mr** result) {
+  if (object->fclass != FI_CLASS_DOMAIN || attributes->iov_count != 1) return -FI_EINVAL;
+  if ((flags & FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
+  if (attributes->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  auto* domain = FromFid<Domain, fid_domain>(object);
+  const Domain::Guard guard(domain);
+  const iovec& memory = *attributes->mr_iov;
+  uint64_t key = 0;
+  if (const int error = NewKey(*domain, attributes->requested_key, &key); error != 0) return error;
+  const bool by_address = domain->mr_mode() == FI_MR_BASIC || (domain->mr_mode() & FI_MR_VIRT_ADDR) != 0;
+  const uint64_t origin = by_address ? reinterpret_cast<uint64_t>(memory.iov_base) : attributes->offset;
+  const uint8_t access = AccessOf(attributes->access);
+  api::RegionId region = 0;
+  // What peers may not reach needs no key of its own: programs register all of it under the same.
+  if (access != api::kLocalOnly) {
+    const auto registered = domain->paceline().RegisterMemoryAs(key, origin, memory.iov_base, memory.iov_len, access);
+    if (!registered.ok()) {
+      return registered.status().code() == api::StatusCode::kAlreadyExists ? -FI_ENOKEY : -ErrorOf(registered.status());
+    }
+    region = *registered;
+  }
+  auto* object_of = new (std::nothrow) Memory(domain, region);
+  if (object_of == nullptr) return -FI_ENOMEM;
+  object_of->fid = {.fclass = FI_CLASS_MR, .context = attributes->context, .ops = &object_calls};
+  object_of->mem_desc = object_of;
+  object_of->key = key;
+  *result = object_of;
+  return 0;
+}
+
+int RegisterVector(fid* object, const iovec* vector, size_t count, uint64_t access, uint64_t offset,
+                   uint64_t requested_key, uint64_t flags, fid_mr** result, void* context) {
+  const fi_mr_attr attributes = {.mr_iov = vector,
+                                 .iov_count = count,
+                                 .access = access,
+                                 .offset = offset,
+                                 .requested_key = requested_key,
+                                 .context = context,
+                                 .auth_key_size = 0,
+                                 .auth_key = nullptr,
+                                 .iface = FI_HMEM_SYSTEM,
+                                 .device = {}};
+  return Register(object, &attributes, flags, result);
+}
+
+int RegisterOne(fid* object, const void* base, size_t bytes, uint64_t access, uint64_t offset, uint64_t requested_key,
+                uint64_t flags, fid_mr** result, void* context) {
+  const iovec one = {.iov_base = const_cast<void*>(base), .iov_len = bytes};
+  return RegisterVector(object, &one, 1, access, offset, requested_key, flags, result, context);
+}
+
+}  // namespace
+
+fi_ops_mr memory_calls = {.size = sizeof(fi_ops_mr), .reg = RegisterOne, .regv = RegisterVector, .regattr = Register};
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,21 @@
+#!/bin/bash
+# fi_info finds the provider, offers it per interface with the loopback last, and filters by what is asked for.
+set -euo pipefail
+provider=$1
+[[ -n $provider ]] || { echo "skipped: libfabric-dev not installed"; exit 77; }
+command -v fi_info >/dev/null || { echo "skipped: libfabric-bin not installed"; exit 77; }
+export FI_PROVIDER_PATH=$provider FI_PROVIDER=paceline
+unset PACELINE_BIND
+
+fail() { echo "failed: $*"; exit 1; }
+
+all=$(fi_info -p paceline)
+grep -q 'type: FI_EP_RDM' <<<"$all" || fail "no endpoint of type FI_EP_RDM: $all"
+[[ $(grep 'domain:' <<<"$all" | tail -1) == *' lo' ]] || fail "the loopback interface is not the last: $all"
+fi_info -p paceline -d lo -t FI_EP_RDM -c 'FI_MSG|FI_TAGGED|FI_RMA|FI_DIRECTED_RECV|FI_SOURCE|FI_MULTI_RECV' >/dev/null ||
+  fail "what is offered is not found"
+fi_info -p paceline -t FI_EP_MSG >/dev/null 2>&1 && fail "an endpoint of type FI_EP_MSG is offered"
+fi_info -p paceline -c 'FI_COLLECTIVE' >/dev/null 2>&1 && fail "collectives are offered"
+[[ $(PACELINE_BIND=127.0.0.1,lo fi_info -p paceline | grep -c 'domain: 127.0.0.1,lo') == 1 ]] ||
+  fail "PACELINE_BIND does not make one domain of several ports"
+exit 0

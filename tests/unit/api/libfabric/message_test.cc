@@ -1,0 +1,258 @@
+// Messages with and without tags, through libfabric.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/unit/api/libfabric/fabric_fixture.h"
+
+namespace paceline::libfabric {
+namespace {
+
+class MessageTest : public FabricTest {};
+
+// A program that makes progress by itself, and one that has the provider do it.
+class ProgressTest : public FabricTest, public ::testing::WithParamInterface<fi_progress> {};
+INSTANTIATE_TEST_SUITE_P(Modes, ProgressTest, testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO));
+
+TEST_P(ProgressTest, TaggedMessagesOfManySizesBothWays) {
+  Open([](fi_info& hints) {
+    hints.domain_attr->data_progress = GetParam();
+    hints.domain_attr->threading = FI_THREAD_SAFE;
+  });
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{16384}, size_t{16385}, size_t{1'000'000}}) {
+    for (auto [from, to] : {std::pair{&a_, &b_}, std::pair{&b_, &a_}}) {
+      const auto out = Pattern(bytes, 3);
+      std::vector<uint8_t> in(bytes);
+      int send = 0, receive = 0;
+      Post([&] { return fi_trecv(to->endpoint, in.data(), bytes, nullptr, FI_ADDR_UNSPEC, 0xf0, 0x0f, &receive); });
+      Post([&] { return fi_tsend(from->endpoint, out.data(), bytes, nullptr, from->peer, 0xf7, &send); });
+      const fi_cq_err_entry received = Take(*to);
+      EXPECT_EQ(received.err, 0);
+      EXPECT_EQ(received.op_context, &receive);
+      EXPECT_EQ(received.flags, FI_RECV | FI_TAGGED);
+      EXPECT_EQ(received.len, bytes);
+      EXPECT_EQ(received.buf, in.data());
+      EXPECT_EQ(received.tag, 0xf7u);
+      EXPECT_EQ(source_, to->peer);
+      const fi_cq_err_entry sent = Take(*from);
+      EXPECT_EQ(sent.err, 0);
+      EXPECT_EQ(sent.op_context, &send);
+      EXPECT_EQ(sent.flags, FI_SEND | FI_TAGGED);
+      EXPECT_EQ(in, out);
+    }
+  }
+}
+
+TEST_F(MessageTest, EveryKindOfSendMeetsItsReceive) {
+  Open();
+  char in[64] = {};
+  const char out[64] = "sixty-four bytes";
+  iovec to = {in, sizeof(in)}, from = {const_cast<char*>(out), sizeof(out)};
+  const fi_msg receive = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+  const fi_msg send = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .data = 77};
+  const fi_msg_tagged tagged_receive = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 5};
+  const fi_msg_tagged tagged_send = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .tag = 5, .data = 77};
+  fid_ep *a = a_.endpoint, *b = b_.endpoint;
+  const fi_addr_t peer = a_.peer;
+  struct Kind {
+    const char* name;
+    std::function<ssize_t()> send;
+    bool tagged, data, completes;
+  };
+  const Kind kinds[] = {
+      {"send", [&] { return fi_send(a, out, 64, nullptr, peer, nullptr); }, false, false, true},
+      {"sendv", [&] { return fi_sendv(a, &from, nullptr, 1, peer, nullptr); }, false, false, true},
+      {"sendmsg", [&] { return fi_sendmsg(a, &send, FI_REMOTE_CQ_DATA); }, false, true, true},
+      {"sendmsg inject", [&] { return fi_sendmsg(a, &send, FI_INJECT); }, false, false, true},
+      {"senddata", [&] { return fi_senddata(a, out, 64, nullptr, 77, peer, nullptr); }, false, true, true},
+      {"inject", [&] { return fi_inject(a, out, 64, peer); }, false, false, false},
+      {"injectdata", [&] { return fi_injectdata(a, out, 64, 77, peer); }, false, true, false},
+      {"tsend", [&] { return fi_tsend(a, out, 64, nullptr, peer, 5, nullptr); }, true, false, true},
+      {"tsendv", [&] { return fi_tsendv(a, &from, nullptr, 1, peer, 5, nullptr); }, true, false, true},
+      {"tsendmsg", [&] { return fi_tsendmsg(a, &tagged_send, FI_REMOTE_CQ_DATA); }, true, true, true},
+      {"tsenddata", [&] { return fi_tsenddata(a, out, 64, nullptr, 77, peer, 5, nullptr); }, true, true, true},
+      {"tinject", [&] { return fi_tinject(a, out, 64, peer, 5); }, true, false, false},
+      {"tinjectdata", [&] { return fi_tinjectdata(a, out, 64, 77, peer, 5); }, true, true, false},
+  };
+  for (const Kind& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    std::memset(in, 0, sizeof(in));
+    Post([&] { return kind.tagged ? fi_trecvmsg(b, &tagged_receive, 0) : fi_recvmsg(b, &receive, 0); });
+    Post(kind.send);
+    const fi_cq_err_entry received = Take(b_);
+    EXPECT_EQ(received.err, 0);
+    const uint64_t data = kind.data ? FI_REMOTE_CQ_DATA : 0;
+    EXPECT_EQ(received.flags, FI_RECV | (kind.tagged ? FI_TAGGED : FI_MSG) | data);
+    EXPECT_EQ(received.data, kind.data ? 77u : 0u);
+    EXPECT_STREQ(in, out);
+    if (kind.completes) {
+      EXPECT_EQ(Take(a_).err, 0);
+    }
+    MoveBoth();
+    EXPECT_TRUE(a_.completions.empty());
+  }
+}
+
+TEST_F(MessageTest, MessagesWithAndWithoutTagsDoNotMeet) {
+  Open();
+  int plain = 0, tagged = 0;
+  Post([&] { return fi_recv(b_.endpoint, &plain, sizeof(int), nullptr, FI_ADDR_UNSPEC, &plain); });
+  Post([&] { return fi_trecv(b_.endpoint, &tagged, sizeof(int), nullptr, FI_ADDR_UNSPEC, 0, ~0ull, &tagged); });
+  const int first = 1, second = 2;
+  Post([&] { return fi_tinject(a_.endpoint, &first, sizeof(int), a_.peer, 9); });
+  Post([&] { return fi_inject(a_.endpoint, &second, sizeof(int), a_.peer); });
+  Take(b_);
+  Take(b_);
+  EXPECT_EQ(tagged, 1);
+  EXPECT_EQ(plain, 2);
+}
+
+TEST_F(MessageTest, ALongerMessageIsTruncatedWithAnError) {
+  Open();
+  char in[10];
+  const auto out = Pattern(25, 1);
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 3, 0, in); });
+  Post([&] { return fi_tinject(a_.endpoint, out.data(), out.size(), a_.peer, 3); });
+  const fi_cq_err_entry error = Take(b_);
+  EXPECT_EQ(error.err, FI_ETRUNC);
+  EXPECT_EQ(error.op_context, in);
+  EXPECT_EQ(error.len, 10u);
+  EXPECT_EQ(error.olen, 15u);
+}
+
+TEST_F(MessageTest, ACancelledReceiveSaysSo) {
+  Open();
+  char in[10];
+  int context = 0;
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 3, 0, &context); });
+  EXPECT_EQ(fi_cancel(&b_.endpoint->fid, in), -FI_ENOENT);
+  EXPECT_EQ(fi_cancel(&b_.endpoint->fid, &context), 0);
+  const fi_cq_err_entry error = Take(b_);
+  EXPECT_EQ(error.err, FI_ECANCELED);
+  EXPECT_EQ(error.op_context, &context);
+}
+
+TEST_F(MessageTest, SelectiveCompletionTellsOnlyWhatWasAskedFor) {
+  Open({}, FI_SELECTIVE_COMPLETION);
+  char in[8], out[8] = "seven";
+  iovec from = {out, sizeof(out)}, to = {in, sizeof(in)};
+  const fi_msg send = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .context = out};
+  const fi_msg receive = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+  Post([&] { return fi_recvmsg(b_.endpoint, &receive, 0); });
+  Post([&] { return fi_recvmsg(b_.endpoint, &receive, FI_COMPLETION); });
+  Post([&] { return fi_sendmsg(a_.endpoint, &send, 0); });
+  Post([&] { return fi_sendmsg(a_.endpoint, &send, FI_COMPLETION); });
+  EXPECT_EQ(Take(a_).op_context, out);
+  EXPECT_EQ(Take(b_).op_context, in);
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_TRUE(a_.completions.empty());
+  EXPECT_TRUE(b_.completions.empty());
+}
+
+TEST_F(MessageTest, AReceiveThatNamesItsSourceWaitsUntilTheSourceIsKnown) {
+  Open([](fi_info& hints) { hints.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE; }, 0, false);
+  Introduce(a_, b_);
+  char in[8] = {};
+  Post([&] { return fi_tinject(a_.endpoint, "hello", 6, a_.peer, 1); });
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  std::vector<uint8_t> stranger(a_.Name());
+  stranger[0] ^= 1;
+  fi_addr_t other = 0;
+  ASSERT_EQ(fi_av_insert(b_.av, stranger.data(), 1, &other, 0, nullptr), 1);
+  Introduce(b_, a_);
+  EXPECT_EQ(other, 0u);
+  EXPECT_EQ(b_.peer, 1u);
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, other, 1, 0, &other); });
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, b_.peer, 1, 0, in); });
+  EXPECT_EQ(Take(b_).op_context, in);
+  EXPECT_EQ(source_, b_.peer);
+  EXPECT_STREQ(in, "hello");
+}
+
+TEST_F(MessageTest, PeekFindsClaimsAndDiscards) {
+  Open([](fi_info& hints) { hints.caps = FI_TAGGED | FI_SOURCE; });
+  fi_context context{};
+  char in[400] = {};
+  iovec to = {in, sizeof(in)};
+  fi_msg_tagged look = {.addr = FI_ADDR_UNSPEC, .tag = 4, .context = &context};
+  ASSERT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_PEEK), 0);
+  EXPECT_EQ(Take(b_).err, FI_ENOMSG);
+  for (uint8_t i = 1; i <= 3; ++i) {
+    const auto out = Pattern(300, i);
+    Post([&] { return fi_tsend(a_.endpoint, out.data(), out.size(), nullptr, a_.peer, 4, nullptr); });
+    EXPECT_EQ(Take(a_).err, 0);
+  }
+  ASSERT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_PEEK), 0);
+  EXPECT_EQ(Take(b_).len, 300u);
+  EXPECT_EQ(source_, b_.peer);
+  ASSERT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_PEEK | FI_CLAIM), 0);
+  EXPECT_EQ(Take(b_).len, 300u);
+  ASSERT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_PEEK | FI_DISCARD), 0);  // the second
+  EXPECT_EQ(Take(b_).len, 300u);
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 4, 0, in); });
+  EXPECT_EQ(Take(b_).op_context, in);
+  EXPECT_EQ(std::vector<uint8_t>(in, in + 300), Pattern(300, 3));
+  look.msg_iov = &to;
+  look.iov_count = 1;
+  ASSERT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_CLAIM), 0);
+  const fi_cq_err_entry claimed = Take(b_);
+  EXPECT_EQ(claimed.op_context, &context);
+  EXPECT_EQ(claimed.len, 300u);
+  EXPECT_EQ(std::vector<uint8_t>(in, in + 300), Pattern(300, 1));
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_TRUE(b_.completions.empty());
+}
+
+TEST_F(MessageTest, ABufferForManyMessages) {
+  Open();
+  const size_t least = 100;
+  ASSERT_EQ(fi_setopt(&b_.endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)), 0);
+  size_t got = 0, size = sizeof(got);
+  ASSERT_EQ(fi_getopt(&b_.endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &size), 0);
+  EXPECT_EQ(got, least);
+  std::vector<uint8_t> in(1000);
+  iovec to = {in.data(), in.size()};
+  const fi_msg many = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &in};
+  Post([&] { return fi_recvmsg(b_.endpoint, &many, FI_MULTI_RECV); });
+  size_t at = 0;
+  for (const size_t bytes : {size_t{300}, size_t{0}, size_t{601}}) {
+    const auto out = Pattern(bytes, static_cast<uint8_t>(bytes));
+    Post([&] { return fi_send(a_.endpoint, out.data(), bytes, nullptr, a_.peer, nullptr); });
+    const fi_cq_err_entry entry = Take(b_);
+    EXPECT_EQ(entry.op_context, &in);
+    EXPECT_EQ(entry.buf, in.data() + at);
+    EXPECT_EQ(entry.len, bytes);
+    EXPECT_EQ(entry.flags, FI_RECV | FI_MSG | (bytes == 601 ? FI_MULTI_RECV : 0));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin() + static_cast<std::ptrdiff_t>(at)));
+    at += bytes;
+    EXPECT_EQ(Take(a_).err, 0);
+  }
+}
+
+TEST_F(MessageTest, WhatCannotBeSentIsRefusedAtOnce) {
+  Open();
+  std::vector<char> buffer(257);
+  EXPECT_EQ(fi_inject(a_.endpoint, buffer.data(), buffer.size(), a_.peer), -FI_EMSGSIZE);
+  EXPECT_EQ(fi_send(a_.endpoint, buffer.data(), 1, nullptr, 12345, nullptr), -FI_EINVAL);
+  const iovec two[2] = {{buffer.data(), 1}, {buffer.data(), 1}};
+  EXPECT_EQ(fi_sendv(a_.endpoint, two, nullptr, 2, a_.peer, nullptr), -FI_EINVAL);
+}
+
+TEST_F(MessageTest, APeerThatEndsIsAnErrorAndNotAnEndlessTryAgain) {
+  Open([](fi_info& hints) { hints.caps = FI_TAGGED | FI_DIRECTED_RECV; });
+  char in[8];
+  Post([&] { return fi_tinject(a_.endpoint, "x", 2, a_.peer, 1); });
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, b_.peer, 1, 0, in); });
+  Take(b_);
+  Post([&] { return fi_trecv(a_.endpoint, in, sizeof(in), nullptr, a_.peer, 2, 0, in); });
+  ASSERT_EQ(fi_close(&b_.endpoint->fid), 0);
+  b_.endpoint = nullptr;
+  const fi_cq_err_entry error = Take(a_);  // the receive that names the peer
+  EXPECT_EQ(error.op_context, in);
+  EXPECT_EQ(error.err, FI_EHOSTUNREACH);
+  ssize_t result = -FI_EAGAIN;
+  EXPECT_TRUE(Until([&] { return (result = fi_tinject(a_.endpoint, "x", 2, a_.peer, 1)) != -FI_EAGAIN; }));
+  EXPECT_EQ(result, -FI_ECONNREFUSED);
+}
+
+}  // namespace
+}  // namespace paceline::libfabric

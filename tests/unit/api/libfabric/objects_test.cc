@@ -1,0 +1,160 @@
+// What is offered, address vectors, event queues, waiting and poll sets, through libfabric.
+#include <poll.h>
+
+#include <cstring>
+#include <string>
+
+#include "tests/unit/api/libfabric/fabric_fixture.h"
+
+namespace paceline::libfabric {
+namespace {
+
+TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
+  const Info all = GetInfo();
+  ASSERT_NE(all, nullptr);
+  EXPECT_EQ(all->ep_attr->type, FI_EP_RDM);
+  EXPECT_EQ(all->domain_attr->mr_mode, 0);
+  EXPECT_EQ(all->mode, 0u);
+  EXPECT_EQ(all->tx_attr->msg_order & FI_ORDER_SAS, FI_ORDER_SAS);
+  EXPECT_EQ(GetInfo([](fi_info& hints) { hints.caps = FI_TAGGED; })->caps & (FI_DIRECTED_RECV | FI_TAGGED | FI_SEND),
+            FI_TAGGED | FI_SEND);
+  EXPECT_EQ(
+      GetInfo([](fi_info& hints) { hints.domain_attr->threading = FI_THREAD_COMPLETION; })->domain_attr->threading,
+      FI_THREAD_COMPLETION);
+  EXPECT_EQ(GetInfo([](fi_info& hints) { hints.domain_attr->mr_mode = FI_MR_BASIC; })->domain_attr->mr_mode,
+            FI_MR_BASIC);
+  const std::function<void(fi_info&)> impossible[] = {
+      [](fi_info& hints) { hints.ep_attr->type = FI_EP_DGRAM; },
+      [](fi_info& hints) { hints.caps = FI_MULTICAST; },
+      [](fi_info& hints) { hints.tx_attr->inject_size = 257; },
+      [](fi_info& hints) { hints.tx_attr->iov_limit = 2; },
+      [](fi_info& hints) { hints.tx_attr->msg_order = FI_ORDER_RAW; },
+      [](fi_info& hints) { hints.ep_attr->max_msg_size = (1ull << 40) + 1; },
+      [](fi_info& hints) { hints.addr_format = FI_SOCKADDR_IN; },
+      [](fi_info& hints) { hints.domain_attr->cq_data_size = 9; },
+  };
+  for (size_t i = 0; i < std::size(impossible); ++i) EXPECT_EQ(GetInfo(impossible[i]), nullptr) << i;
+}
+
+class ObjectsTest : public FabricTest {};
+
+TEST_F(ObjectsTest, AddressesAreInsertedLookedUpToldAndRemoved) {
+  Open();
+  const auto name = b_.Name();
+  fi_addr_t again = 0;
+  ASSERT_EQ(fi_av_insert(a_.av, name.data(), 1, &again, 0, nullptr), 1);
+  EXPECT_EQ(again, 1u);
+  std::vector<uint8_t> found(name.size());
+  size_t size = found.size();
+  ASSERT_EQ(fi_av_lookup(a_.av, again, found.data(), &size), 0);
+  EXPECT_EQ(found, name);
+  char text[300];
+  size = sizeof(text);
+  ASSERT_EQ(fi_av_straddr(a_.av, name.data(), text, &size), text);
+  EXPECT_EQ(std::string(text).rfind("fi_paceline://", 0), 0u);
+  EXPECT_EQ(size, std::strlen(text) + 1);
+  EXPECT_EQ(fi_av_remove(a_.av, &a_.peer, 1, 0), 0);
+  EXPECT_EQ(fi_av_lookup(a_.av, a_.peer, found.data(), &size), -FI_EINVAL);
+  EXPECT_EQ(fi_av_remove(a_.av, &a_.peer, 1, 0), -FI_EINVAL);
+  int in = 0;
+  const int out = 6;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, nullptr); });
+  Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), again); });
+  Take(b_);
+  EXPECT_EQ(in, 6);
+  const std::vector<uint8_t> damaged(name.size());
+  int error = 0;
+  EXPECT_EQ(fi_av_insert(a_.av, damaged.data(), 1, &again, FI_SYNC_ERR, &error), 0);
+  EXPECT_EQ(again, FI_ADDR_NOTAVAIL);
+  EXPECT_EQ(error, FI_EINVAL);
+}
+
+TEST_F(ObjectsTest, AnAddressVectorTellsAnEventQueue) {
+  Open();
+  fid_eq* eq = nullptr;
+  fi_eq_attr eq_attributes = {.flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
+  ASSERT_EQ(fi_eq_open(a_.fabric, &eq_attributes, &eq, nullptr), 0);
+  fid_av* av = nullptr;
+  fi_av_attr attributes = {.type = FI_AV_MAP, .flags = FI_EVENT};
+  ASSERT_EQ(fi_av_open(a_.domain, &attributes, &av, nullptr), 0);
+  auto names = b_.Name();
+  const size_t one = names.size();
+  names.resize(2 * one);  // the second is damaged
+  fi_addr_t indices[2];
+  EXPECT_EQ(fi_av_insert(av, names.data(), 2, indices, 0, nullptr), -FI_ENOEQ);
+  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  int context = 0;
+  ASSERT_EQ(fi_av_insert(av, names.data(), 2, indices, 0, &context), 0);
+  uint32_t event = 0;
+  fi_eq_entry entry{};
+  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
+  fi_eq_err_entry error{};
+  EXPECT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof(error)));
+  EXPECT_EQ(error.err, FI_EINVAL);
+  EXPECT_EQ(error.data, 1u);
+  EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, FI_PEEK), static_cast<ssize_t>(sizeof(entry)));
+  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), static_cast<ssize_t>(sizeof(entry)));
+  EXPECT_EQ(event, FI_AV_COMPLETE);
+  EXPECT_EQ(entry.data, 1u);
+  EXPECT_EQ(entry.context, &context);
+  EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof(entry), 1, 0), -FI_EAGAIN);
+  EXPECT_EQ(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), static_cast<ssize_t>(sizeof(entry)));
+  int descriptor = -1;
+  ASSERT_EQ(fi_control(&eq->fid, FI_GETWAIT, &descriptor), 0);
+  pollfd waiting = {.fd = descriptor, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&waiting, 1, 0), 1);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+TEST_F(ObjectsTest, WaitingEndsWithTheTimeOrWithACompletion) {
+  Open();
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_sread(b_.cq, &entry, 1, nullptr, 5), -FI_EAGAIN);
+  int in = 0;
+  const int out = 6;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in); });
+  int descriptor = -1;
+  ASSERT_EQ(fi_control(&b_.cq->fid, FI_GETWAIT, &descriptor), 0);
+  fid* objects[] = {&b_.cq->fid};
+  Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), a_.peer); });
+  bool readable = false;
+  for (int i = 0; i < 10000 && !readable; ++i) {
+    a_.Read();
+    if (fi_trywait(b_.fabric, objects, 1) != 0) break;
+    pollfd waiting = {.fd = descriptor, .events = POLLIN, .revents = 0};
+    poll(&waiting, 1, 1);
+    readable = !b_.completions.empty();
+  }
+  EXPECT_EQ(fi_cq_sread(b_.cq, &entry, 1, nullptr, -1), 1);
+  EXPECT_EQ(entry.op_context, &in);
+  EXPECT_EQ(fi_cq_signal(b_.cq), 0);
+  EXPECT_EQ(fi_cq_sread(b_.cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
+}
+
+TEST_F(ObjectsTest, APollSetNamesTheQueuesThatHaveSomething) {
+  Open();
+  fid_poll* set = nullptr;
+  fi_poll_attr attributes{};
+  ASSERT_EQ(fi_poll_open(b_.domain, &attributes, &set), 0);
+  b_.cq->fid.context = &set;
+  ASSERT_EQ(fi_poll_add(set, &b_.cq->fid, 0), 0);
+  void* contexts[2] = {};
+  EXPECT_EQ(fi_poll(set, contexts, 2), 0);
+  int in = 0;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in); });
+  ASSERT_EQ(fi_cancel(&b_.endpoint->fid, &in), 0);
+  EXPECT_EQ(fi_poll(set, contexts, 2), 1);
+  EXPECT_EQ(contexts[0], &set);
+  EXPECT_EQ(fi_poll_del(set, &b_.cq->fid, 0), 0);
+  EXPECT_EQ(fi_poll(set, contexts, 2), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
+TEST_F(ObjectsTest, ADomainInUseIsNotClosed) {
+  Open();
+  EXPECT_EQ(fi_close(&a_.domain->fid), -FI_EBUSY);
+}
+
+}  // namespace
+}  // namespace paceline::libfabric

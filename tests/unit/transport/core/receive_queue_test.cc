@@ -1,0 +1,267 @@
+// Receives that connections share: by any of them, by those of one name, by one that was looked at first, into a buffer
+// for many; and what happens to them when a connection or the queue ends. On every kind of lane.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+
+namespace paceline::support {
+namespace {
+
+// Host 2 has a queue, and hosts 0 and 1 a connection to it each.
+class ReceiveQueueTest : public CoreFixture, public testing::WithParamInterface<CoreSetup> {
+ protected:
+  static constexpr Source kNames[] = {70, 71};
+
+  void SetUp() override {
+    WorldOptions options = OptionsFor(GetParam());
+    options.hosts = 3;
+    Start(options, false);
+    queue_ = endpoint(2).NewReceiveQueue();
+    host(2).on_event = [this](const ConnectionEvent& event) {
+      if (event.kind == ConnectionEventKind::kRequest) {
+        ASSERT_EQ(event.private_data.size, 1u);
+        in_[event.private_data.bytes[0]] = event.connection;
+      }
+    };
+    host(2).on_completion = [this](const Completion& completion) { got_.push_back(completion); };
+    const uint32_t listener = endpoint(2).Listen({.receives = queue_});
+    for (uint8_t from : {uint8_t{0}, uint8_t{1}}) {
+      const ListenAddress address = endpoint(2).listen_address(listener);
+      out_[from] = endpoint(from).Connect(address, now(), {}, PrivateData::Of({&from, 1}));
+      host(from).Touch();
+      ASSERT_TRUE(
+          world().RunUntil([&] { return Event(from, ConnectionEventKind::kEstablished, out_[from]) != nullptr; }));
+    }
+  }
+
+  void Name(uint32_t from) {
+    endpoint(2).SetSource(in_[from], kNames[from], now());
+    host(2).Touch();
+  }
+  void SendFrom(uint32_t from, GuardedBuffer& buffer, uint64_t tag) {
+    const SendRequest request = {.buffer = {buffer.data(), buffer.size()}, .tag = tag, .user_data = 0};
+    ASSERT_EQ(endpoint(from).PostSend(out_[from], request, now()), PostResult::kOk);
+    host(from).Touch();
+  }
+  OperationId Post(const ReceiveRequest& request, PostResult wanted = PostResult::kOk) {
+    OperationId id = 0;
+    EXPECT_EQ(endpoint(2).PostSharedReceive(queue_, request, now(), &id), wanted);
+    host(2).Touch();
+    return id;
+  }
+  Completion Take() {
+    EXPECT_TRUE(world().RunUntil([&] { return !got_.empty(); }));
+    if (got_.empty()) return {};
+    const Completion first = got_.front();
+    got_.erase(got_.begin());
+    return first;
+  }
+  void Settle() { world().RunFor(Duration::Millis(2)); }
+  static LocalBuffer Into(GuardedBuffer& buffer) { return {buffer.data(), buffer.size()}; }
+
+  ReceiveQueueId queue_ = kNoReceiveQueue;
+  ConnectionId out_[2] = {};
+  std::map<uint32_t, ConnectionId> in_;
+  std::vector<Completion> got_;
+};
+INSTANTIATE_TEST_SUITE_P(Setups, ReceiveQueueTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
+
+TEST_P(ReceiveQueueTest, AnyConnectionMeetsTheReceivesInPostingOrder) {
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{300'000}}) {
+    GuardedBuffer& first = NewBuffer(bytes);
+    GuardedBuffer& second = NewBuffer(bytes);
+    Post({.buffer = Into(first), .tag = 5, .user_data = 1});
+    Post({.buffer = Into(second), .tag = 5, .user_data = 2});
+    SendFrom(1, NewFilled(bytes, 11), 5);
+    Settle();
+    SendFrom(0, NewFilled(bytes, 10), 5);
+    const Completion one = Take(), two = Take();
+    EXPECT_EQ(one.user_data, 1u);
+    EXPECT_EQ(one.connection, in_[1]);
+    EXPECT_EQ(two.user_data, 2u);
+    EXPECT_EQ(two.connection, in_[0]);
+    EXPECT_TRUE(first.Holds(11));
+    EXPECT_TRUE(second.Holds(10));
+  }
+}
+
+TEST_P(ReceiveQueueTest, WhatCameBeforeTheReceiveIsTakenInTheOrderItCame) {
+  for (const size_t bytes : {size_t{64}, size_t{200'000}}) {
+    SendFrom(0, NewFilled(bytes, 20), 1);
+    Settle();
+    SendFrom(1, NewFilled(bytes, 21), 1);
+    Settle();
+    GuardedBuffer& first = NewBuffer(bytes);
+    Post({.buffer = Into(first), .tag = 1});
+    EXPECT_EQ(Take().connection, in_[0]);
+    EXPECT_TRUE(first.Holds(20));
+    GuardedBuffer& second = NewBuffer(bytes);
+    Post({.buffer = Into(second), .tag = 1});
+    EXPECT_EQ(Take().connection, in_[1]);
+    EXPECT_TRUE(second.Holds(21));
+  }
+}
+
+TEST_P(ReceiveQueueTest, AReceiveThatNamesItsSourceTakesNoOther) {
+  Name(0);
+  Name(1);
+  GuardedBuffer& in = NewBuffer(64);
+  Post({.buffer = Into(in), .user_data = 1, .source = kNames[1]});
+  SendFrom(0, NewFilled(64, 30), 0);
+  Settle();
+  EXPECT_TRUE(got_.empty());
+  SendFrom(1, NewFilled(64, 31), 0);
+  EXPECT_EQ(Take().connection, in_[1]);
+  EXPECT_TRUE(in.Holds(31));
+  Post({.buffer = Into(NewBuffer(64)), .user_data = 2, .source = kNames[0]});
+  EXPECT_EQ(Take().connection, in_[0]);
+}
+
+TEST_P(ReceiveQueueTest, ANameGivenLaterHoldsForWhatHasComeBefore) {
+  SendFrom(0, NewFilled(64, 1), 0);
+  SendFrom(0, NewFilled(90'000, 2), 0);
+  Settle();
+  GuardedBuffer &first = NewBuffer(64), &second = NewBuffer(90'000);
+  Post({.buffer = Into(first), .source = kNames[0]});
+  Post({.buffer = Into(second), .source = kNames[0]});
+  Settle();
+  EXPECT_TRUE(got_.empty());
+  Name(0);
+  Take();
+  Take();
+  EXPECT_TRUE(first.Holds(1));
+  EXPECT_TRUE(second.Holds(2));
+}
+
+TEST_P(ReceiveQueueTest, ABufferForManyTakesOneSendAfterTheOther) {
+  GuardedBuffer& in = NewBuffer(1000);
+  SendFrom(0, NewFilled(300, 1), 0);  // two before the receive, two after
+  Settle();
+  SendFrom(1, NewFilled(200, 2), 0);
+  Settle();
+  Post({.buffer = Into(in), .user_data = 9, .min_free = 100});
+  SendFrom(0, NewFilled(450, 3), 0);  // leaves 50
+  Settle();
+  SendFrom(0, NewFilled(10, 4), 0);
+  Settle();
+  ASSERT_EQ(got_.size(), 3u);
+  const uint64_t offsets[] = {0, 300, 500}, bytes[] = {300, 200, 450};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(got_[i].user_data, 9u);
+    EXPECT_EQ(got_[i].offset, offsets[i]);
+    EXPECT_EQ(got_[i].bytes, bytes[i]);
+    EXPECT_EQ(got_[i].released, i == 2);
+  }
+  EXPECT_TRUE(in.HoldsFirst(300, 1));
+  got_.clear();
+  Post({.buffer = Into(NewBuffer(64)), .user_data = 10});
+  EXPECT_EQ(Take().bytes, 10u);
+}
+
+TEST_P(ReceiveQueueTest, ACancelledBufferForManyIsTakenNoMore) {
+  GuardedBuffer& in = NewBuffer(1000);
+  const OperationId id = Post({.buffer = Into(in), .user_data = 9, .min_free = 100});
+  SendFrom(0, NewFilled(300, 1), 0);
+  EXPECT_FALSE(Take().released);
+  EXPECT_TRUE(endpoint(2).CancelReceive(queue_, id));
+  EXPECT_FALSE(endpoint(2).CancelReceive(queue_, id));
+  host(2).Touch();
+  EXPECT_EQ(Take().status, OperationStatus::kCancelled);
+  SendFrom(0, NewFilled(300, 1), 0);
+  Settle();
+  EXPECT_TRUE(got_.empty());
+}
+
+TEST_P(ReceiveQueueTest, AClaimedSendWaitsForTheReceiveThatNamesIt) {
+  EXPECT_FALSE(endpoint(2).Peek(queue_, {.ignore = ~0ull}, true).has_value());
+  for (const size_t bytes : {size_t{64}, size_t{200'000}}) {
+    SendFrom(0, NewFilled(bytes, 1), 3);
+    Settle();
+    SendFrom(0, NewFilled(bytes, 2), 3);
+    Settle();
+    const auto seen = endpoint(2).Peek(queue_, {.tag = 3}, false);
+    ASSERT_TRUE(seen.has_value());
+    EXPECT_EQ(seen->bytes, bytes);
+    EXPECT_EQ(seen->tag, 3u);
+    EXPECT_EQ(seen->connection, in_[0]);
+    EXPECT_EQ(seen->claimed, 0u);
+    const auto claimed = endpoint(2).Peek(queue_, {.tag = 3}, true);
+    ASSERT_NE(claimed->claimed, 0u);
+    GuardedBuffer &other = NewBuffer(bytes), &in = NewBuffer(bytes);
+    Post({.buffer = Into(other), .tag = 3});
+    Take();
+    EXPECT_TRUE(other.Holds(2));
+    Post({.buffer = Into(in), .claimed = claimed->claimed});
+    Take();
+    EXPECT_TRUE(in.Holds(1));
+    Post({.buffer = Into(in), .claimed = claimed->claimed}, PostResult::kInvalidArgument);
+  }
+}
+
+TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
+  Name(0);
+  Name(1);
+  Post({.buffer = Into(NewBuffer(64)), .user_data = 1, .source = kNames[0]});
+  Post({.buffer = Into(NewBuffer(64)), .user_data = 2});
+  SendFrom(0, NewFilled(100'000, 1), 5);  // meets nothing
+  Settle();
+  endpoint(0).Abort(out_[0], now());
+  host(0).Touch();
+  Settle();
+  EXPECT_TRUE(got_.empty());
+  EXPECT_FALSE(endpoint(2).Peek(queue_, {.ignore = ~0ull}, false).has_value());
+  endpoint(2).FailReceivesFrom(queue_, kNames[0], OperationStatus::kPeerLost);
+  host(2).Touch();
+  const Completion failed = Take();
+  EXPECT_EQ(failed.user_data, 1u);
+  EXPECT_EQ(failed.status, OperationStatus::kPeerLost);
+  SendFrom(1, NewFilled(64, 2), 0);
+  EXPECT_EQ(Take().user_data, 2u);
+}
+
+TEST_P(ReceiveQueueTest, AQueueThatEndsTakesItsConnectionsAlong) {
+  Post({.buffer = Into(NewBuffer(64)), .tag = 1, .user_data = 1});
+  SendFrom(0, NewFilled(64, 1), 2);
+  Settle();
+  endpoint(2).DeleteReceiveQueue(queue_, now());
+  host(2).Touch();
+  EXPECT_EQ(Take().status, OperationStatus::kCancelled);
+  for (const uint32_t from : {0u, 1u}) {
+    EXPECT_TRUE(world().RunUntil([&] { return Event(from, ConnectionEventKind::kClosed, out_[from]) != nullptr; }));
+  }
+  Post({.buffer = Into(NewBuffer(64))}, PostResult::kInvalidArgument);
+}
+
+TEST_F(CoreFixture, ASendThatFindsNoRoomForItsCompletionIsMatchedLater) {
+  WorldOptions options;
+  options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+    if (host == 1) endpoint.max_completions = 4;
+  };
+  Start(options, false);
+  const ReceiveQueueId queue = endpoint(1).NewReceiveQueue();
+  const uint32_t listener = endpoint(1).Listen({.receives = queue});
+  const ConnectionId out = endpoint(0).Connect(endpoint(1).listen_address(listener), now());
+  host(0).Touch();
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, out) != nullptr; }));
+  host(1).poll_completions = false;
+  GuardedBuffer& in = NewBuffer(1000);
+  const ReceiveRequest many = {.buffer = {in.data(), in.size()}, .min_free = 1};
+  ASSERT_EQ(endpoint(1).PostSharedReceive(queue, many, now(), nullptr), PostResult::kOk);
+  GuardedBuffer& from = NewFilled(10, 1);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(endpoint(0).PostSend(out, {.buffer = {from.data(), 10}}, now()), PostResult::kOk);
+  }
+  host(0).Touch();
+  world().RunFor(Duration::Millis(2));
+  size_t taken = 0;
+  host(1).on_completion = [&](const Completion& completion) { EXPECT_EQ(completion.offset, 10 * taken++); };
+  host(1).poll_completions = true;
+  host(1).Touch();
+  EXPECT_TRUE(world().RunUntil([&] { return taken == 8; }, Duration::Seconds(1))) << taken;
+}
+
+}  // namespace
+}  // namespace paceline::support

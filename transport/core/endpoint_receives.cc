@@ -1,0 +1,131 @@
+// Receive queues: receives that all connections of a queue share, by any of them or by those of one name.
+#include <algorithm>
+
+#include "transport/core/endpoint_impl.h"
+
+namespace paceline {
+
+ReceiveQueueId Endpoint::Impl::NewReceiveQueue() {
+  const ReceiveQueueId queue = next_receive_queue_++;
+  receive_queues_[queue] = std::make_unique<Matcher>();
+  return queue;
+}
+
+void Endpoint::Impl::DeleteReceiveQueue(ReceiveQueueId id, Time now) {
+  Matcher* queue = FindQueue(id);
+  if (queue == nullptr) return;
+  for (auto& [number, listener] : listeners_) {
+    if (listener.setup.receives == id) listener.setup = {};
+  }
+  for (Slot& slot : slots_) {
+    Connection* connection = slot.connection.get();
+    if (connection == nullptr || &connection->receiver().matcher() != queue) continue;
+    Abort(connection->id(), now);
+    if (slot.connection != nullptr) slot.connection->receiver().KeepReceives();
+  }
+  while (PostedReceive* receive = queue->TakeReceiveIf([](const PostedReceive&) { return true; })) {
+    context_.EndReceive(receive, {.status = OperationStatus::kCancelled});
+  }
+  receive_queues_.erase(id);
+}
+
+Matcher* Endpoint::Impl::FindQueue(ReceiveQueueId queue) const {
+  const auto found = receive_queues_.find(queue);
+  return found == receive_queues_.end() ? nullptr : found->second.get();
+}
+
+void Endpoint::Impl::SetUp(Connection& connection, const ConnectionSetup& setup) {
+  Matcher* queue = FindQueue(setup.receives);
+  if (queue == nullptr) return;
+  connection.receiver().ShareReceives(queue);
+  connection.receiver().SetSource(setup.source);
+}
+
+void Endpoint::Impl::SetSource(ConnectionId id, Source source, Time now) {
+  Connection* connection = Find(id);
+  if (connection == nullptr || !connection->receiver().shares_receives()) return;
+  connection->receiver().SetSource(source);
+  MatchAgain(connection->receiver().matcher(), now);
+}
+
+PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveRequest& request, Time now,
+                                             OperationId* operation) {
+  Matcher* queue = FindQueue(id);
+  if (queue == nullptr) return PostResult::kInvalidArgument;
+  if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  RxMessage* message = request.claimed == 0 ? nullptr : queue->FindClaimed(request.claimed);
+  if (request.claimed != 0 && message == nullptr) return PostResult::kInvalidArgument;
+  if (queue->posted_count() >= limits::kMaxOperations || !context_.completions.Reserve()) return PostResult::kTryAgain;
+  PostedReceive* receive = context_.NewReceive(request, context_.next_operation++);
+  if (operation != nullptr) *operation = receive->operation_id;
+  if (message == nullptr) message = queue->FindUnexpected(*receive);
+  if (message == nullptr || request.min_free > 0) queue->AddReceive(receive);
+  for (; message != nullptr; message = queue->FindUnexpected(*receive)) {
+    const ConnectionId connection = message->receiver->connection();
+    if (request.min_free == 0) {
+      message->receiver->Meet(message, receive, now);
+    } else if (!message->receiver->MatchAgain(message, now)) {
+      break;
+    }
+    After(Find(connection), now);
+    if (request.min_free == 0 || !receive->link.linked()) break;
+  }
+  return PostResult::kOk;
+}
+
+std::optional<WaitingSend> Endpoint::Impl::Peek(ReceiveQueueId id, const ReceiveRequest& request, bool claim) {
+  Matcher* queue = FindQueue(id);
+  if (queue == nullptr) return std::nullopt;
+  const PostedReceive wanted{.tag = request.tag, .ignore = request.ignore, .source = request.source};
+  RxMessage* message = queue->FindUnexpected(wanted);
+  if (message == nullptr) return std::nullopt;
+  if (claim) message->claimed = context_.next_operation++;
+  return WaitingSend{.connection = message->receiver->connection(),
+                     .source = message->source,
+                     .bytes = message->length,
+                     .tag = message->tag,
+                     .immediate = message->immediate,
+                     .has_immediate = message->has_immediate,
+                     .claimed = message->claimed};
+}
+
+bool Endpoint::Impl::CancelReceive(ReceiveQueueId id, OperationId operation) {
+  Matcher* queue = FindQueue(id);
+  PostedReceive* receive = queue == nullptr ? nullptr : queue->TakeReceiveById(operation);
+  if (receive == nullptr) return false;
+  context_.EndReceive(receive, {.status = OperationStatus::kCancelled});
+  return true;
+}
+
+void Endpoint::Impl::FailReceivesFrom(ReceiveQueueId id, Source source, OperationStatus status) {
+  Matcher* queue = FindQueue(id);
+  if (queue == nullptr || source == kAnySource) return;
+  const auto names_it = [source](const PostedReceive& receive) { return receive.source == source; };
+  while (PostedReceive* receive = queue->TakeReceiveIf(names_it)) context_.EndReceive(receive, {.status = status});
+}
+
+void Endpoint::Impl::CancelReceivesInto(RegionId region) {
+  const auto uses_it = [region](const PostedReceive& receive) { return receive.buffer.region == region; };
+  for (auto& [id, queue] : receive_queues_) {
+    while (PostedReceive* receive = queue->TakeReceiveIf(uses_it)) {
+      context_.EndReceive(receive, {.status = OperationStatus::kCancelled});
+    }
+  }
+}
+
+void Endpoint::Impl::MatchAgain(Matcher& queue, Time now) {
+  queue.set_starved(false);
+  queue.ForEachUnexpected([&](RxMessage* message) {
+    if (message->claimed != 0) return;
+    const ConnectionId connection = message->receiver->connection();
+    if (message->receiver->MatchAgain(message, now)) After(Find(connection), now);
+  });
+}
+
+void Endpoint::Impl::FeedStarvedQueues(Time now) {
+  for (auto& [id, queue] : receive_queues_) {
+    if (queue->starved()) MatchAgain(*queue, now);
+  }
+}
+
+}  // namespace paceline
