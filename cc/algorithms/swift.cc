@@ -15,6 +15,7 @@ struct SwiftParameters {
 };
 
 constexpr int kTimeoutsBeforeReset = 5;
+constexpr int64_t kLongestRoundTrip = 100;  // base round trips: what seems longer is an end that stood still
 
 class SwiftSender : public SenderController {
  public:
@@ -38,7 +39,7 @@ class SwiftSender : public SenderController {
 
   void OnAck(const AckSample& sample) override {
     if (sample.acked_bytes > 0) timeouts_ = 0;
-    if (sample.rtt > Duration()) rtt_ = std::min(sample.rtt, Duration::Seconds(10));
+    if (sample.rtt > Duration()) rtt_ = std::min(sample.rtt, base_rtt_ * kLongestRoundTrip);
     const double delay = static_cast<double>(rtt_.nanos());
     const double target = TargetNanos();
     if (delay < target) {

@@ -186,10 +186,37 @@ PostResult Side::Post(Posted& posted) {
   return result;
 }
 
+bool Side::FillUp() {
+  PostResult result = PostResult::kOk;
+  while (result == PostResult::kOk) {
+    Posted filler = NewPosted(Operation::kReceive, 1);
+    filler.tag = kTags;
+    result = Post(filler);
+    if (result != PostResult::kOk) break;
+    ++pending_;
+    const uint64_t number = filler.number;
+    posted_.emplace(number, std::move(filler));
+  }
+  if (result != PostResult::kTryAgain && !failure_allowed_) {
+    findings_->Note("side " + std::to_string(number_) + ": not told to try again but " +
+                    std::string(PostResultName(result)));
+  }
+  return result == PostResult::kTryAgain;
+}
+
+void Side::MakeRoom() {
+  for (auto& [number, posted] : posted_) {
+    if (posted.tag != kTags || posted.done || posted.cancelled) continue;
+    posted.cancelled = host_->endpoint().Cancel(connection_, posted.id, host_->now());
+    if (!posted.cancelled && !failure_allowed_) Finding(posted, "could not be cancelled, though no message meets it");
+  }
+  host_->Touch();
+}
+
 void Side::CancelSome() {
   std::vector<Posted*> open;
   for (auto& [number, posted] : posted_) {
-    if (!posted.done && !posted.cancelled) open.push_back(&posted);
+    if (!posted.done && !posted.cancelled && posted.tag != kTags) open.push_back(&posted);
   }
   if (open.empty()) return;
   Posted& chosen = *open[random_->Below(open.size())];

@@ -43,6 +43,10 @@ class Side {
   // Posts one more of the planned operations; false when all are posted, or the bound was reached this time.
   bool PostNext();
   bool all_posted() const { return planned_ == 0 && receives_wanted_.empty() && retry_ == nullptr; }
+  // Posts receives that no message will meet until told to try again; false: the connection is over. MakeRoom cancels
+  // them.
+  bool FillUp();
+  void MakeRoom();
   // Cancels a random operation that is under way.
   void CancelSome();
   // Ends what can never complete by itself: receives whose message is not coming. True if there was any.

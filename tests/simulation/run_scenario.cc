@@ -1,5 +1,6 @@
 #include "tests/simulation/run_scenario.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -15,6 +16,8 @@ namespace {
 // Everything ends within this time after the last post, once the network is well.
 constexpr Duration kPatience = Duration::Seconds(60);
 constexpr Duration kPause = Duration::Seconds(4);
+constexpr int64_t kLongestStallMillis = 3000;
+constexpr int64_t kLongestLeapMillis = 30'000;
 constexpr size_t kIdleBytes = 4096;  // per connection, with up to three ports
 
 class Run {
@@ -56,35 +59,46 @@ class Run {
     while (true) {
       universe_->ApplyFaults();
       const bool faulty = universe_->now() < Time() + Duration::Millis(scenario_.fault_ms);
-      const Time step = faulty ? std::min(deadline, universe_->now() + Duration::Micros(100)) : deadline;
+      // Short enough for links that come and go.
+      const Duration pace = Duration::Micros(std::max<int64_t>(100, scenario_.fault_ms));
+      const Time step = faulty ? std::min(deadline, universe_->now() + pace) : deadline;
       if (universe_->network().Run(step, done)) return true;
       if (universe_->now() >= deadline) return false;
     }
   }
 
   bool Connect() {
-    for (uint32_t i = 0; i < universe_->hosts(); ++i) {
-      universe_->host(i).on_completion = [this, i](const Completion& completion) {
-        const auto side = by_connection_.find({i, completion.connection});
-        if (side == by_connection_.end()) return findings_.Note("a completion of an unknown connection");
-        side->second->OnCompletion(completion);
-      };
-      universe_->host(i).on_event = [this, i](const ConnectionEvent& event) { OnEvent(i, event); };
-    }
+    for (uint32_t i = 0; i < universe_->hosts(); ++i) Attend(i);
     for (uint32_t c = 0; c < scenario_.connections; ++c) {
       const auto a = static_cast<uint32_t>(random_.Below(scenario_.hosts));
       const auto b = static_cast<uint32_t>((a + 1 + random_.Below(scenario_.hosts - 1)) % scenario_.hosts);
-      std::pair<ConnectionId, ConnectionId> ids = scenario_.handshake ? Handshake(a, b) : Establish(a, b);
-      if (ids.first == kNoConnection || ids.second == kNoConnection) {
-        // Half of all packets may be lost for longer than the time-out; without faults it must work.
-        if (scenario_.fault_ms < 1000 && scenario_.loss < 0.3) findings_.Note("no connection");
-        return false;
-      }
-      AddSide(a, ids.first);
-      AddSide(b, ids.second);
-      sides_[2 * c]->SetPeer(sides_[2 * c + 1].get());
-      sides_[2 * c + 1]->SetPeer(sides_[2 * c].get());
+      if (!ConnectPair(a, b, scenario_.handshake)) return false;
     }
+    return true;
+  }
+
+  void Attend(uint32_t host) {
+    universe_->host(host).on_completion = [this, host](const Completion& completion) {
+      const auto side = by_connection_.find({host, completion.connection});
+      if (side == by_connection_.end()) return findings_.Note("a completion of an unknown connection");
+      side->second->OnCompletion(completion);
+    };
+    universe_->host(host).on_event = [this, host](const ConnectionEvent& event) { OnEvent(host, event); };
+  }
+
+  bool ConnectPair(uint32_t a, uint32_t b, bool handshake) {
+    const std::pair<ConnectionId, ConnectionId> ids = handshake ? Handshake(a, b) : Establish(a, b);
+    if (ids.first == kNoConnection || ids.second == kNoConnection) {
+      // Half of all packets may be lost for longer than the time-out; without faults it must work.
+      if (scenario_.fault_ms < 1000 && scenario_.loss < 0.3) findings_.Note("no connection");
+      return false;
+    }
+    AddSide(a, ids.first);
+    AddSide(b, ids.second);
+    Side* first = sides_[sides_.size() - 2].get();
+    Side* second = sides_.back().get();
+    first->SetPeer(second);
+    second->SetPeer(first);
     return true;
   }
 
@@ -104,15 +118,16 @@ class Run {
         established.addresses.push_back(universe_->address(host, port));
       return established;
     };
-    universe_->host(a).endpoint().Establish(ours, peer(b, theirs), universe_->now());
-    universe_->host(b).endpoint().Establish(theirs, peer(a, ours), universe_->now());
+    universe_->host(a).endpoint().Establish(ours, peer(b, theirs), universe_->host(a).now());
+    universe_->host(b).endpoint().Establish(theirs, peer(a, ours), universe_->host(b).now());
     return {ours, theirs};
   }
 
   std::pair<ConnectionId, ConnectionId> Handshake(uint32_t a, uint32_t b) {
     Endpoint& server = universe_->host(b).endpoint();
     const uint32_t listener = server.Listen();
-    const ConnectionId ours = universe_->host(a).endpoint().Connect(server.listen_address(listener), universe_->now());
+    const ConnectionId ours =
+        universe_->host(a).endpoint().Connect(server.listen_address(listener), universe_->host(a).now());
     universe_->host(a).Touch();
     const auto up = [&](uint32_t host, ConnectionId id) { return established_.contains({host, id}); };
     std::pair<ConnectionId, ConnectionId> ids{ours, kNoConnection};
@@ -159,14 +174,33 @@ class Run {
     while (!AllPosted() && universe_->now() < give_up) {
       Side& side = *sides_[random_.Below(sides_.size())];
       if (side.host()->frozen()) continue;
-      const bool posted = side.PostNext();
+      const bool posted = !side.host()->stalled() && side.PostNext();
       if (random_.Chance(scenario_.cancel)) side.CancelSome();
       const uint64_t pause = random_.Below(10);
       if (!posted || pause == 0) RunFor(Duration::Micros(static_cast<int64_t>(random_.Below(posted ? 100 : 400))));
       if (++steps == half) Strike();
+      if (steps <= half && IsTurn(steps, half, scenario_.stalls)) {
+        RandomHost().Stall(Duration::Millis(static_cast<int64_t>(random_.Below(kLongestStallMillis))));
+      }
+      if (steps <= half && IsTurn(steps, half, scenario_.shortages)) Exhaust(*sides_[random_.Below(sides_.size())]);
+      if (steps <= half && IsTurn(steps, half, scenario_.leaps)) {
+        RandomHost().LeapClock(Duration::Millis(static_cast<int64_t>(random_.Below(kLongestLeapMillis))));
+      }
     }
     if (!AllPosted()) findings_.Note("operations could not be posted: told to try again for too long");
   }
+
+  // For a while the bound of operations is reached, and what is posted is told to try again.
+  void Exhaust(Side& side) {
+    if (side.host()->frozen() || !side.FillUp()) return;
+    RunFor(Duration::Micros(static_cast<int64_t>(random_.Below(20'000))));
+    side.MakeRoom();
+  }
+  // `times` times, evenly over the first `steps`.
+  static bool IsTurn(uint64_t step, uint64_t steps, uint64_t times) {
+    return times > 0 && step * times / steps != (step - 1) * times / steps;
+  }
+  support::TestHost& RandomHost() { return universe_->host(random_.Below(universe_->hosts())); }
 
   void Strike() {
     Side& side = *sides_[random_.Below(sides_.size())];
@@ -179,17 +213,22 @@ class Run {
         Say("abort");
         side.AllowFailure();
         peer.AllowFailure();
-        side.host()->endpoint().Abort(side.connection(), universe_->now());
+        side.host()->endpoint().Abort(side.connection(), side.host()->now());
         side.host()->Touch();
         break;
       case Ending::kCrash:
         Say("crash");
-        for (auto& other : sides_) {
-          if (other->host() == side.host() || sides_[side_index(*other) ^ 1]->host() == side.host())
-            other->AllowFailure();
-        }
+        AllowFailuresOf(*side.host());
         side.host()->Freeze();
         break;
+      case Ending::kRestart: {
+        Say("crash, and a new process at that address");
+        AllowFailuresOf(*side.host());
+        const auto fresh = static_cast<uint32_t>(universe_->Restart(HostIndex(*side.host())));
+        Attend(fresh);
+        ConnectPair(HostIndex(*peer.host()), fresh, true);
+        break;
+      }
       case Ending::kPause:
         Say("pause");
         side.host()->Freeze();
@@ -198,6 +237,16 @@ class Run {
         side.host()->Touch();
         break;
     }
+  }
+  void AllowFailuresOf(const support::TestHost& host) {
+    for (auto& side : sides_) {
+      if (side->host() == &host || sides_[side_index(*side) ^ 1]->host() == &host) side->AllowFailure();
+    }
+  }
+  uint32_t HostIndex(const support::TestHost& host) const {
+    uint32_t i = 0;
+    while (&universe_->host(i) != &host) ++i;
+    return i;
   }
   size_t side_index(const Side& side) const {
     for (size_t i = 0; i < sides_.size(); ++i) {
@@ -211,11 +260,12 @@ class Run {
       Say("close");
       for (auto& side : sides_) side->AllowFailure();
       for (size_t i = 0; i < sides_.size(); i += 2) {
-        sides_[i]->host()->endpoint().Close(sides_[i]->connection(), universe_->now());
+        sides_[i]->host()->endpoint().Close(sides_[i]->connection(), sides_[i]->host()->now());
         sides_[i]->host()->Touch();
       }
     }
-    const bool may_hang = scenario_.cancel > 0 || scenario_.ending == Ending::kCrash;
+    AwaitEndOfOrphans();
+    const bool may_hang = scenario_.cancel > 0 || a_host_dies();
     if (may_hang) {
       // Sends first: then what is left are receives of messages that are not coming.
       RunUntil(
@@ -237,8 +287,30 @@ class Run {
     Say("all complete");
   }
 
+  bool a_host_dies() const { return scenario_.ending == Ending::kCrash || scenario_.ending == Ending::kRestart; }
+
+  // Connections to a host that died end within the times of docs/failures.md.
+  void AwaitEndOfOrphans() {
+    const auto orphans_open = [this](bool with_operations) {
+      return std::any_of(sides_.begin(), sides_.end(), [&](const auto& side) {
+        return !side->host()->frozen() && sides_[side_index(*side) ^ 1]->host()->frozen() && !side->closed() &&
+               (!with_operations || side->pending() > 0);
+      });
+    };
+    if (!a_host_dies()) return;
+    const Time well = Time() + Duration::Millis(scenario_.fault_ms);
+    RunFor(std::max(Duration(), well - universe_->now()) +
+           Duration::Millis(scenario_.stalls > 0 ? kLongestStallMillis : 0));
+    const Duration busy = Duration::Seconds(scenario_.ending == Ending::kRestart ? 3 : 13);
+    if (!RunUntil([&] { return !orphans_open(true); }, busy)) findings_.Note("operations outlive their dead peer");
+    if (!RunUntil([&] { return !orphans_open(false); }, Duration::Seconds(37))) {
+      findings_.Note("a connection outlives its dead peer");
+    }
+  }
+
   void Check() {
-    RunFor(Duration::Seconds(3));
+    // Who takes a pause or a leap for a long round trip is longer about it to ask what has become of the last packets.
+    RunFor(Duration::Seconds(scenario_.stalls + scenario_.leaps > 0 ? 15 : 3));
     for (auto& side : sides_) {
       if (!side->host()->frozen()) side->CheckAtEnd();
     }
@@ -246,7 +318,7 @@ class Run {
     for (size_t i = 0; i < universe_->hosts(); ++i) CheckHost(i);
     for (const auto& side : sides_) {
       const size_t bytes = side->host()->endpoint().MemoryOf(side->connection());
-      if (scenario_.ending != Ending::kCrash && bytes > kIdleBytes) {
+      if (!a_host_dies() && bytes > kIdleBytes) {
         findings_.Note("an idle connection holds " + std::to_string(bytes) + " bytes");
       }
     }
@@ -257,7 +329,15 @@ class Run {
     if (host.frozen()) return;
     const std::string name = "host " + std::to_string(i) + ": ";
     const EndpointCounters& counters = host.endpoint().counters();
-    if (scenario_.ending != Ending::kCrash && host.control().outstanding_credit_bytes() != 0) {
+    if (scenario_.ending == Ending::kRestart && counters.connections_lost != counters.connections_gone) {
+      findings_.Note(name + "lost " + std::to_string(counters.connections_lost) +
+                     " connections, but was told of only " + std::to_string(counters.connections_gone));
+    }
+    if (scenario_.ending != Ending::kRestart && scenario_.ending != Ending::kClose &&
+        scenario_.ending != Ending::kAbort && counters.connections_gone > 0) {
+      findings_.Note(name + "was told that connections are gone which are not");
+    }
+    if (!a_host_dies() && host.control().outstanding_credit_bytes() != 0) {
       findings_.Note(name + std::to_string(host.control().outstanding_credit_bytes()) + " bytes of credit leaked");
     }
     uint64_t told = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kCarriers = {"packets", "hca", "fabric"};
 constexpr std::array<const char*, 3> kProtections = {"none", "authenticated", "encrypted"};
-constexpr std::array<const char*, 5> kEndings = {"quiet", "close", "abort", "crash", "pause"};
+constexpr std::array<const char*, 6> kEndings = {"quiet", "close", "abort", "crash", "pause", "restart"};
 
 template <typename Enum, size_t N>
 bool ParseName(const std::array<const char*, N>& names, const std::string& text, Enum* value) {
@@ -57,6 +57,12 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "skew_us") return number(&s.skew_us);
   if (key == "flaps") return number(&s.flaps);
   if (key == "black_paths") return number(&s.black_paths);
+  if (key == "bursts") return number(&s.bursts);
+  if (key == "partitions") return number(&s.partitions);
+  if (key == "rx_queue") return number(&s.rx_queue);
+  if (key == "stalls") return number(&s.stalls);
+  if (key == "leaps") return number(&s.leaps);
+  if (key == "shortages") return number(&s.shortages);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -110,6 +116,21 @@ Scenario ScenarioOf(uint64_t seed) {
   s.queue_kb = pick(20u, 60u, 175u);
   const bool can_protect = s.handshake && s.carrier != Carrier::kFabric;
   if (can_protect && random.Chance(0.6)) s.protection = pick(Protection::kAuthenticated, Protection::kEncrypted);
+  // What was added later is drawn last: a seed keeps the rest of its scenario.
+  const auto some = [&random](double chance) {
+    return random.Chance(chance) ? 1 + static_cast<uint32_t>(random.Below(4)) : 0;
+  };
+  s.stalls = some(0.15);
+  s.bursts = some(0.2);
+  s.shortages = some(0.15);
+  if (s.carrier != Carrier::kFabric) {
+    // A peer that stands still while one's own clock leaps is lost as far as one can tell.
+    if (s.stalls == 0 && s.ending != Ending::kPause) s.leaps = some(0.2);
+    s.partitions = some(0.2);
+    s.rx_queue = pick(0u, 0u, 32u);
+    if (s.ending == Ending::kCrash && random.Chance(0.6)) s.ending = Ending::kRestart;
+    if (random.Chance(0.05)) s.fault_ms = 2000;
+  }
   return s;
 }
 
@@ -135,6 +156,12 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
   if (scenario.protection != Protection::kNone && (!scenario.handshake || scenario.carrier == Carrier::kFabric)) {
     return absl::InvalidArgumentError("protection needs handshake=1 and another carrier than the fabric");
   }
+  const bool needs_scripted =
+      scenario.leaps > 0 || scenario.partitions > 0 || scenario.rx_queue > 0 || scenario.ending == Ending::kRestart;
+  if (scenario.carrier == Carrier::kFabric && needs_scripted) {
+    return absl::InvalidArgumentError(
+        "leaps, partitions, rx_queue and ending=restart need another carrier than the fabric");
+  }
   if (scenario.hosts < 2 || scenario.ports < 1 || scenario.ports > 8 || scenario.lane_room < 1) {
     return absl::InvalidArgumentError("a scenario needs 2 hosts, 1 to 8 ports and room in its lanes");
   }
@@ -151,9 +178,10 @@ std::string Describe(const Scenario& s) {
                    " max_bytes=", s.max_bytes, " eager_bytes=", s.eager_bytes, " unexpected_bytes=", s.unexpected_bytes,
                    " entropies=", s.entropies, " lane_room=", s.lane_room, " cancel=", s.cancel),
       absl::StrCat(" loss=", s.loss, " duplicate=", s.duplicate, " reorder=", s.reorder, " corrupt=", s.corrupt,
-                   " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps,
-                   " black_paths=", s.black_paths),
-      absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
+                   " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps, " black_paths=",
+                   s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
+      absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " fault_ms=", s.fault_ms,
+                   " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 
 }  // namespace paceline::simulation

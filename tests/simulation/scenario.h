@@ -14,7 +14,7 @@ namespace paceline::simulation {
 
 enum class Carrier : uint8_t { kPackets, kHca, kFabric };  // scripted packets, scripted placing card, simulated fabric
 enum class Protection : uint8_t { kNone, kAuthenticated, kEncrypted };
-enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause };
+enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause, kRestart };
 
 struct Scenario {
   uint64_t seed = 0;
@@ -38,7 +38,13 @@ struct Scenario {
   uint32_t skew_us = 0;      // paths differ by up to this much
   uint32_t flaps = 0;        // links that go down for a while
   uint32_t black_paths = 0;  // entropies that swallow everything for a while
+  uint32_t bursts = 0;       // times of up to 5 ms in which most is lost
+  uint32_t partitions = 0;   // times in which nothing gets from one host to another, though the other way is open
+  uint32_t rx_queue = 0;     // packets that wait at a lane before it drops what comes; 0: no bound
   uint32_t fault_ms = 40;    // after this time the network is well
+  uint32_t stalls = 0;       // hosts that stand still for up to 3 s
+  uint32_t leaps = 0;        // clocks that leap forward by up to 30 s; together with stalls peers may be lost
+  uint32_t shortages = 0;    // times when a connection is full of receives that nobody will meet
   // Simulated fabric only:
   uint32_t topology = 0;  // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
   uint32_t queue_kb = 175;

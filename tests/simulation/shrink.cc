@@ -10,7 +10,10 @@
 namespace paceline::simulation {
 namespace {
 
-constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},  {"flaps", "0"},
+constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},  {"stalls", "0"},
+                                                             {"leaps", "0"},       {"bursts", "0"},
+                                                             {"partitions", "0"},  {"rx_queue", "0"},
+                                                             {"shortages", "0"},   {"flaps", "0"},
                                                              {"black_paths", "0"}, {"protection", "none"},
                                                              {"handshake", "0"},   {"loss", "0"},
                                                              {"duplicate", "0"},   {"reorder", "0"},

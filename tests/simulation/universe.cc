@@ -17,13 +17,18 @@ using support::NetworkPacket;
 
 absl::StatusOr<std::unique_ptr<Universe>> Universe::Create(const Scenario& scenario, Random* random) {
   std::unique_ptr<Universe> universe(new Universe());
+  universe->scenario_ = scenario;
   universe->ports_ = scenario.ports;
   if (scenario.carrier == Carrier::kFabric) {
     if (const absl::Status status = universe->BuildFabric(scenario, random); !status.ok()) return status;
   } else {
     universe->BuildScripted(scenario, random);
   }
-  if (const absl::Status status = universe->BuildHosts(scenario); !status.ok()) return status;
+  for (size_t host = 0; host < scenario.hosts; ++host) {
+    const auto first = universe->lanes_.begin() + static_cast<std::ptrdiff_t>(host * scenario.ports);
+    const absl::Status status = universe->AddHost({first, first + static_cast<std::ptrdiff_t>(scenario.ports)});
+    if (!status.ok()) return status;
+  }
   return universe;
 }
 
@@ -46,6 +51,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
       scripted_lanes_.push_back(std::make_unique<support::ScriptedLane>(scripted_, capabilities));
     }
     scripted_lanes_.back()->set_room(scenario.lane_room);
+    scripted_lanes_.back()->set_rx_queue(scenario.rx_queue);
     lanes_.push_back(scripted_lanes_.back().get());
   }
   const Time well = Time() + Duration::Millis(scenario.fault_ms);
@@ -54,10 +60,36 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     const Time up = std::min(well, down + Duration::Micros(static_cast<int64_t>(random->Below(5000))));
     flaps_.push_back({static_cast<uint32_t>(random->Below(lanes_.size())), down, up});
   }
-  scripted_->SetHook([scenario, hca, well, dice = Random(random->Next()), network = scripted_](NetworkPacket& packet,
-                                                                                               Fate& fate) mutable {
+  // Times in which some direction is silent, or everything nearly.
+  struct Silence {
+    Time from, until;
+    uint32_t source = 0, target = 0;  // hosts
+  };
+  const auto time_in_faults = [&](int64_t most_micros) {
+    const Time from = Time() + Duration::Micros(static_cast<int64_t>(random->Below(scenario.fault_ms * 1000)));
+    const Time until = from + Duration::Micros(static_cast<int64_t>(random->Below(static_cast<uint64_t>(most_micros))));
+    return Silence{.from = from, .until = until};
+  };
+  std::vector<Silence> bursts, partitions;
+  for (uint32_t i = 0; i < scenario.bursts; ++i) bursts.push_back(time_in_faults(5000));
+  for (uint32_t i = 0; i < scenario.partitions; ++i) {
+    partitions.push_back(time_in_faults(scenario.fault_ms * 1000));
+    partitions.back().source = static_cast<uint32_t>(random->Below(scenario.hosts));
+    partitions.back().target = static_cast<uint32_t>(random->Below(scenario.hosts));
+  }
+  const auto is_lost = [scenario, bursts, partitions](const NetworkPacket& packet, Time now, Random& dice) {
+    const auto at = [now](const Silence& silence) { return silence.from <= now && now < silence.until; };
+    const auto between = [&packet, &scenario](const Silence& silence) {
+      return packet.from / scenario.ports == silence.source && packet.to / scenario.ports == silence.target;
+    };
+    return packet.entropy < scenario.black_paths ||
+           std::any_of(partitions.begin(), partitions.end(), [&](const Silence& s) { return at(s) && between(s); }) ||
+           (std::any_of(bursts.begin(), bursts.end(), at) && dice.Chance(0.8));
+  };
+  scripted_->SetHook([scenario, hca, well, is_lost, dice = Random(random->Next()), network = scripted_](
+                         NetworkPacket& packet, Fate& fate) mutable {
     if (network->now() >= well) return;
-    if (dice.Chance(scenario.loss) || packet.entropy < scenario.black_paths) fate.drop = true;
+    if (dice.Chance(scenario.loss) || is_lost(packet, network->now(), dice)) fate.drop = true;
     if (packet.ecn_capable && dice.Chance(scenario.mark)) packet.congestion_experienced = true;
     if (hca) return;  // what follows a card does not let through, or shows as a loss
     if (dice.Chance(scenario.duplicate)) {
@@ -120,6 +152,13 @@ absl::Status Universe::BuildFabric(const Scenario& scenario, Random* random) {
   fault(sim::FaultKind::kDuplicate, scenario.duplicate / 2);
   fault(sim::FaultKind::kReorder, scenario.reorder / 2);
   fault(sim::FaultKind::kCorrupt, scenario.corrupt / 2);
+  for (uint32_t i = 0; i < scenario.bursts; ++i) {
+    fault(sim::FaultKind::kLoss, 0.8);
+    sim::Fault& burst = config.faults.back();
+    burst.at = static_cast<sim::Picos>(random->Below(static_cast<uint64_t>(until)));
+    burst.until = std::min(until, burst.at + sim::ToPicos(Time() + Duration::Millis(5)));
+    if (burst.until <= burst.at) config.faults.pop_back();
+  }
   for (uint32_t i = 0; i < scenario.flaps; ++i) {
     sim::Fault one;
     one.kind = random->Chance(0.5) ? sim::FaultKind::kNicDown : sim::FaultKind::kLinkSlow;
@@ -139,44 +178,49 @@ absl::Status Universe::BuildFabric(const Scenario& scenario, Random* random) {
   return absl::OkStatus();
 }
 
-absl::Status Universe::BuildHosts(const Scenario& scenario) {
-  for (uint32_t i = 0; i < scenario.hosts; ++i) {
-    EndpointOptions options;
-    options.seed = scenario.seed * 100 + i;
-    options.cookie_secret.fill(static_cast<uint8_t>(i + 1));
-    if (scenario.protection != Protection::kNone) {
-      options.cluster_key.emplace().fill(9);
-      options.encrypt = scenario.protection == Protection::kEncrypted;
-      options.packets_per_key = 5000;
-    }
-    options.key_seed.fill(static_cast<uint8_t>(scenario.seed + i));
-    options.congestion_control = scenario.controller;
-    options.path_policy = scenario.path_policy;
-    options.entropies = scenario.entropies;
-    options.eager_bytes = scenario.eager_bytes;
-    options.unexpected_bytes = scenario.unexpected_bytes;
-    options.max_operations = 64;
-    std::unique_ptr<CongestionControl> control;
-    if (scenario.controller == "test_window") {
-      control = support::NewTestCongestionControl(support::TestControl::kWindow, 128 * 1024);
-    } else if (scenario.controller == "test_credit") {
-      control = support::NewTestCongestionControl(support::TestControl::kCredit, 128 * 1024);
-    } else {
-      auto created = CreateCongestionControl(scenario.controller, {}, options.seed);
-      if (!created.ok()) return created.status();
-      control = *std::move(created);
-    }
-    const auto first = lanes_.begin() + static_cast<std::ptrdiff_t>(i * ports_);
-    hosts_.push_back(std::make_unique<support::TestHost>(
-        options, std::move(control), std::vector<Lane*>(first, first + static_cast<std::ptrdiff_t>(ports_)),
-        network_.get()));
+absl::Status Universe::AddHost(std::vector<Lane*> lanes) {
+  const size_t number = hosts_.size();
+  EndpointOptions options;
+  options.seed = scenario_.seed * 100 + number;
+  options.cookie_secret.fill(static_cast<uint8_t>(number + 1));
+  if (scenario_.protection != Protection::kNone) {
+    options.cluster_key.emplace().fill(9);
+    options.encrypt = scenario_.protection == Protection::kEncrypted;
+    options.packets_per_key = 5000;
   }
+  options.key_seed.fill(static_cast<uint8_t>(scenario_.seed + number));
+  options.congestion_control = scenario_.controller;
+  options.path_policy = scenario_.path_policy;
+  options.entropies = scenario_.entropies;
+  options.eager_bytes = scenario_.eager_bytes;
+  options.unexpected_bytes = scenario_.unexpected_bytes;
+  options.max_operations = 64;
+  std::unique_ptr<CongestionControl> control;
+  if (scenario_.controller == "test_window") {
+    control = support::NewTestCongestionControl(support::TestControl::kWindow, 128 * 1024);
+  } else if (scenario_.controller == "test_credit") {
+    control = support::NewTestCongestionControl(support::TestControl::kCredit, 128 * 1024);
+  } else {
+    auto created = CreateCongestionControl(scenario_.controller, {}, options.seed);
+    if (!created.ok()) return created.status();
+    control = *std::move(created);
+  }
+  hosts_.push_back(std::make_unique<support::TestHost>(options, std::move(control), std::move(lanes), network_.get()));
   return absl::OkStatus();
+}
+
+size_t Universe::Restart(size_t host) {
+  hosts_[host]->Freeze();
+  const std::vector<Lane*> lanes(lanes_.begin() + static_cast<std::ptrdiff_t>(host * ports_),
+                                 lanes_.begin() + static_cast<std::ptrdiff_t>((host + 1) * ports_));
+  lanes_.insert(lanes_.end(), lanes.begin(), lanes.end());
+  (void)AddHost(lanes);  // as the first time, when it went well
+  return hosts_.size() - 1;
 }
 
 void Universe::ApplyFaults() {
   if (scripted_ == nullptr) return;
-  for (uint32_t port = 0; port < lanes_.size(); ++port) {
+  for (uint32_t port = 0; port < scripted_lanes_.size(); ++port) {
     const bool down = std::any_of(flaps_.begin(), flaps_.end(), [&](const Flap& flap) {
       return flap.port == port && flap.down <= now() && now() < flap.up;
     });

@@ -26,6 +26,9 @@ class Universe {
   support::TestHost& host(size_t i) { return *hosts_[i]; }
   size_t hosts() const { return hosts_.size(); }
   LaneAddress address(size_t host, size_t port) const { return lanes_[host * ports_ + port]->address(); }
+  // The host crashes, and a new process takes its lanes; returns the number of that one, whose address is the old
+  // one's. Scripted networks only.
+  size_t Restart(size_t host);
   size_t ports() const { return ports_; }
 
   // Faults that come and go: call as time passes. After the scenario's fault time all is well.
@@ -42,8 +45,10 @@ class Universe {
   Universe() = default;
   void BuildScripted(const Scenario& scenario, Random* random);
   absl::Status BuildFabric(const Scenario& scenario, Random* random);
-  absl::Status BuildHosts(const Scenario& scenario);
+  // The next host, on these lanes.
+  absl::Status AddHost(std::vector<Lane*> lanes);
 
+  Scenario scenario_;
   size_t ports_ = 1;
   std::unique_ptr<support::VirtualNetwork> network_;
   support::ScriptedNetwork* scripted_ = nullptr;  // network_, when it is that

@@ -110,6 +110,11 @@ bool ScriptedLane::Place(const NetworkPacket&) {
 }
 
 void ScriptedLane::Deliver(NetworkPacket packet) {
+  // What a card has placed it also tells of: only packets find the queue full.
+  if (packet.kind == SegmentKind::kPacket && rx_queue_limit_ > 0 && arrived_.size() >= rx_queue_limit_) {
+    ++counters_.rx_drops;
+    return;
+  }
   if (packet.kind == SegmentKind::kWrite && !Place(packet)) return;
   arrived_.push_back(std::move(packet));
 }

@@ -38,6 +38,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   uint32_t port() const { return port_; }
   // How many segments one Send takes at most: a small number exercises back-pressure.
   void set_room(size_t segments) { room_limit_ = segments; }
+  // How many packets wait to be received before what comes is lost; 0: no bound.
+  void set_rx_queue(size_t packets) { rx_queue_limit_ = packets; }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
 
@@ -60,6 +62,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   LaneAddress address_;
   std::string name_;
   size_t room_limit_ = 64;
+  size_t rx_queue_limit_ = 0;
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;

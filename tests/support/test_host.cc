@@ -77,9 +77,15 @@ bool TestHost::TakeEvents(Time now) {
   return any;
 }
 
-Time TestHost::Poll(Time now) {
-  const auto ports = static_cast<uint32_t>(lanes_.size());
+Time TestHost::Poll(Time network_now) {
   if (frozen_) return Time::Never();  // what arrives meanwhile stays in the lane
+  if (stalled()) return stalled_until_;
+  const Time next = PollByOwnClock(network_now + ahead_);
+  return next.is_never() ? next : next - ahead_;
+}
+
+Time TestHost::PollByOwnClock(Time now) {
+  const auto ports = static_cast<uint32_t>(lanes_.size());
   for (uint32_t port = 0; port < ports; ++port) {
     const LaneStatus status = lanes_[port]->status();
     if (status.change_count == lane_changes_[port]) continue;

@@ -25,7 +25,9 @@ class TestHost final : public Polled, private EndpointEnvironment {
   ~TestHost() override;
 
   Endpoint& endpoint() { return *endpoint_; }
-  Time now() const { return network_->now(); }
+  // By its own clock, which LeapClock puts forward; the network's otherwise.
+  Time now() const { return network_->now() + ahead_; }
+  void LeapClock(Duration by) { ahead_ += by; }
   // After a call on the endpoint that may have given it something to send.
   void Touch() { network_->Touch(this); }
 
@@ -42,15 +44,19 @@ class TestHost final : public Polled, private EndpointEnvironment {
   void Freeze() { frozen_ = true; }
   void Thaw() { frozen_ = false; }
   bool frozen() const { return frozen_; }
+  // Does nothing for so long: a process that does not run.
+  void Stall(Duration time) { stalled_until_ = network_->now() + time; }
+  bool stalled() const { return network_->now() < stalled_until_; }
 
   // Broken rules of the endpoint's interface: a timer that is always due, a segment beyond the room, ... and what the
   // observed congestion control found. Empty at the end of a test.
   std::vector<std::string> Violations() const;
   const ControlObservation& control() const { return *observation_; }
 
-  Time Poll(Time now) override;
+  Time Poll(Time network_now) override;
 
  private:
+  Time PollByOwnClock(Time now);
   bool Receive(uint32_t port, Time now);
   bool Transmit(uint32_t port, Time now);
   // True if the user got anything: it may have posted more.
@@ -72,6 +78,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
   std::unique_ptr<TxBurst> burst_;
   std::vector<std::string> violations_;
   bool frozen_ = false;
+  Time stalled_until_;
+  Duration ahead_;
 };
 
 }  // namespace paceline::support

@@ -79,15 +79,16 @@ void AckState::Build(wire::AckFrame* frame, Time now) {
 }
 
 void AckState::ReleaseIdleState() {
-  // What is forgotten here is below the sender's floor, or will be refused as a duplicate by its message number.
-  received_.AdvanceTo(std::max(cumulative_, received_.end()));
-  received_.Release();
-  marked_.AdvanceTo(received_.begin());
-  marked_.Release();
-  cumulative_ = std::max(cumulative_, received_.begin());
-  any_marked_ = false;
   telemetry_.reset();
   telemetry_news_ = false;
+  // What is missing may still be on its way, or be found lost by its sender, who must not hear that it has arrived.
+  cumulative_ = std::max(cumulative_, received_.FirstClear(cumulative_));
+  if (cumulative_ < received_.end()) return;
+  received_.AdvanceTo(cumulative_);
+  received_.Release();
+  marked_.AdvanceTo(cumulative_);
+  marked_.Release();
+  any_marked_ = false;
 }
 
 }  // namespace paceline

@@ -260,7 +260,9 @@ void Receiver::TellArrivals(uint32_t port) {
 }
 
 void Receiver::OnPortChange(Time now) {
-  if (accounts_.empty()) return;  // nothing was ever asked for
+  // An idle connection asks for nothing, and stays idle.
+  const auto asks = [](const CreditAccount& account) { return account.active; };
+  if (std::none_of(accounts_.begin(), accounts_.end(), asks)) return;
   demand_changed_ = true;
   FinishBurst(now);
 }

@@ -19,7 +19,11 @@ namespace {
 
 constexpr Duration kHeldRetry = Duration::Millis(500);
 constexpr uint32_t kProbesBeforeTimeout = 2;
-constexpr uint32_t kMaxBackoff = 6;
+constexpr uint32_t kMaxDoublings = 6;
+// A pause of the process or a leap of the clock may make any round trip look long.
+constexpr Duration kLongestTimeout = Duration::Seconds(2);
+// In a row; of a path of remote placement, beside the peer time-out: a clock that leaps is no silence.
+constexpr uint32_t kTimeoutsBeforeDead = 10;
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
@@ -53,10 +57,11 @@ void Sender::RearmTimeout() {
     timeout_at_ = Time::Never();
     return;
   }
-  const Duration delay = probes_ < kProbesBeforeTimeout
-                             ? ProbeDelay() * (int64_t{1} << probes_)
-                             : std::max(Timeout() * (int64_t{1} << backoff_), ProbeDelay() * 4);
-  timeout_at_ = last_progress_ + delay;
+  const Duration delay =
+      probes_ < kProbesBeforeTimeout
+          ? ProbeDelay() * (int64_t{1} << probes_)
+          : std::max(Timeout() * (int64_t{1} << std::min(backoff_, kMaxDoublings)), ProbeDelay() * 4);
+  timeout_at_ = last_progress_ + std::min(delay, kLongestTimeout);
 }
 
 // The connection's own ports, or all of them while none of its own can be trusted.
@@ -140,9 +145,12 @@ void Sender::HandleTimeout(Time now) {
   if (placed) probe_due_ = AllPorts();
   // A path of remote placement that stays silent cannot be given up alone: a copy might land in memory that was handed
   // back. The connection ends instead.
-  if (placed && now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) path_dead_ = true;
+  if (placed && backoff_ >= kTimeoutsBeforeDead &&
+      now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) {
+    path_dead_ = true;
+  }
   ReportLosses(now);
-  backoff_ = std::min(backoff_ + 1, kMaxBackoff);
+  ++backoff_;
   last_progress_ = now;
   AdvanceBase();
   RearmTimeout();
@@ -178,6 +186,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   Duration rtt;
   if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
     rtt = (arrived - outstanding_[last].sent_at) - Duration::Nanos(frame.delay_nanos);
+    rtt = std::max(rtt, Duration());  // the peer may state any delay, and its clock may leap: then it is no sample
     if (rtt > Duration()) {
       rtt_.OnSample(rtt, now);
       // Control packets pass the queues that data waits in.

@@ -96,6 +96,22 @@ TEST(AckStateTest, MarksAreToldPacketByPacket) {
   EXPECT_EQ(frame.marked[0], 0b100u);
 }
 
+TEST(AckStateTest, AnIdleOneDoesNotTakeWhatIsMissingForArrived) {
+  AckState acks;
+  acks.OnAccepted(1, false, 0, At(0));
+  acks.OnAccepted(3, true, 0, At(0));
+  Built(acks, At(0));
+  acks.ReleaseIdleState();
+  EXPECT_EQ(acks.Check(2), AckState::Verdict::kNew);
+  acks.OnAccepted(4, false, 0, At(1));
+  const wire::AckFrame frame = Built(acks, At(1));
+  EXPECT_EQ(frame.cumulative, 2u);
+  EXPECT_EQ(frame.received[0], 0b11010u);
+  acks.OnAccepted(2, false, 0, At(1));
+  acks.ReleaseIdleState();
+  EXPECT_EQ(acks.memory_bytes(), 0u);
+}
+
 TEST(AckStateTest, AnIdleOneHoldsNoMemoryAndStillKnowsWhatWasThere) {
   AckState acks;
   acks.OnAccepted(1, true, 0, At(0));
