@@ -32,12 +32,15 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   uint32_t OpenPeer(const LaneAddress& address) override;
   void ClosePeer(uint32_t peer) override;
   size_t room() const override { return network_->PortHasRoom(port_) ? room_limit_ : 0; }
+  size_t RoomTo(uint32_t peer) override;
   size_t Send(std::span<const TxSegment> segments) override;
   size_t Receive(std::span<RxSegment> out, Time now) override;
 
   uint32_t port() const { return port_; }
   // How many segments one Send takes at most: a small number exercises back-pressure.
   void set_room(size_t segments) { room_limit_ = segments; }
+  // A port that takes nothing from here any more, as RoomTo says, until `full` is false.
+  void set_full(uint32_t port, bool full) { full_port_ = full ? port : ~0u; }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
 
@@ -60,6 +63,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   LaneAddress address_;
   std::string name_;
   size_t room_limit_ = 64;
+  uint32_t full_port_ = ~0u;
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;
