@@ -1,5 +1,6 @@
 #!/bin/bash
-# Processes that die, are restarted and are stopped for a while, over real sockets; in clear and encrypted.
+# Processes that die, are restarted and are stopped for a while, over real sockets, in clear and encrypted, and
+# through shared memory, encrypted.
 set -u
 . "$(dirname "$0")/common.sh"
 
@@ -14,8 +15,9 @@ start_server() {
   sleep 0.5
 }
 
-for key in none "$work/key"; do
-  export PACELINE_KEY_FILE=$key PACELINE_ENCRYPT=$([[ $key == none ]] && echo 0 || echo 1)
+for setup in "udp none" "udp $work/key" "shm $work/key"; do
+  read -r lane key <<<"$setup"
+  export PACELINE_LANE=$lane PACELINE_KEY_FILE=$key PACELINE_ENCRYPT=$([[ $key == none ]] && echo 0 || echo 1)
 
   # Killed in the middle: the other one says so and ends, and whoever takes the dead one's place is reached at once.
   start_server 28531
@@ -48,7 +50,7 @@ for key in none "$work/key"; do
 done
 
 # Without the same key nobody gets in, and is told why.
-export PACELINE_CONNECT_TIMEOUT_MS=1000 PACELINE_ENCRYPT=0
+export PACELINE_LANE=udp PACELINE_CONNECT_TIMEOUT_MS=1000 PACELINE_ENCRYPT=0
 PACELINE_KEY_FILE=$work/key start_server 28533
 PACELINE_KEY_FILE=$work/other expect 1 "same cluster key" perf client 127.0.0.1 --port 28533 --seconds 1
 kill $server 2>/dev/null
