@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +59,7 @@ void Both(const std::function<void(Shared&)>& child, const std::function<void(Sh
   auto* shared = new (memory) Shared;
   const pid_t pid = fork();
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     child(*shared);
     _exit(0);
   }

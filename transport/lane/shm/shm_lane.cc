@@ -114,6 +114,7 @@ size_t ShmLane::Send(std::span<const TxSegment> segments) {
 
 bool ShmLane::Write(ShmPeers::Peer* peer, const TxSegment& segment) {
   if (peer == nullptr || peer->gone || segment.kind != SegmentKind::kPacket) return false;
+  if (segment.payload == nullptr && segment.payload_bytes > 0) return false;  // a phantom
   const uint64_t bytes = uint64_t{segment.header_bytes} + segment.payload_bytes;
   if (segment.header_bytes > ShmSources::kMaxHeaderBytes || bytes > capabilities_.max_packet_bytes) return false;
   return peer->writer.Write({segment.header, segment.header_bytes}, {segment.payload, segment.payload_bytes});

@@ -6,14 +6,10 @@
 namespace paceline {
 namespace {
 
-// Between what this side has written and its look at what the other has: neither must pass the other. The other side
-// has the same fence between the same two steps the other way round, so at least one of the two sees the other's.
-void Fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-
-bool TakeFlag(std::atomic<uint32_t>& flag) {
-  Fence();
-  return flag.load(std::memory_order_relaxed) != 0 && flag.exchange(0, std::memory_order_relaxed) != 0;
-}
+// The flag that a sleeper leaves is only ever exchanged. Of two exchanges the later one sees the earlier and all that
+// was done before it: so whoever moves a position and then takes the flag sees that the other sleeps, or the other,
+// which leaves its flag and then looks once more, sees the position.
+bool Exchange(std::atomic<uint32_t>& flag, bool value) { return flag.exchange(value, std::memory_order_acq_rel) != 0; }
 
 constexpr uint64_t PayloadAt(uint32_t header_bytes) { return ShmPacketBytes(header_bytes, 0); }
 
@@ -48,11 +44,12 @@ bool ShmRingWriter::Write(std::span<const uint8_t> header, std::span<const uint8
   return true;
 }
 
-bool ShmRingWriter::ReaderSleeps() { return TakeFlag(memory_.control->reader_sleeps); }
+bool ShmRingWriter::ReaderSleeps() { return Exchange(memory_.control->reader_sleeps, false); }
+
+void ShmRingWriter::AskNoMore() { Exchange(memory_.control->writer_sleeps, false); }
 
 bool ShmRingWriter::AskForRoom(uint64_t bytes) {
-  memory_.control->writer_sleeps.store(1, std::memory_order_relaxed);
-  Fence();
+  Exchange(memory_.control->writer_sleeps, true);
   if (broken_ || Room(bytes) < bytes) return true;
   AskNoMore();
   return false;
@@ -93,15 +90,16 @@ bool ShmRingReader::Release() {
   if (released_ == read_) return false;
   released_ = read_;
   memory_.control->released.store(released_, std::memory_order_release);
-  return TakeFlag(memory_.control->writer_sleeps);
+  return Exchange(memory_.control->writer_sleeps, false);
 }
 
 bool ShmRingReader::AskForPackets() {
-  memory_.control->reader_sleeps.store(1, std::memory_order_relaxed);
-  Fence();
+  Exchange(memory_.control->reader_sleeps, true);
   if (Waiting() == 0) return true;
   AskNoMore();
   return false;
 }
+
+void ShmRingReader::AskNoMore() { Exchange(memory_.control->reader_sleeps, false); }
 
 }  // namespace paceline

@@ -66,7 +66,7 @@ class ShmRingWriter {
   // Room for `bytes` is what this side will wait for in a sleep: true if the reader will wake it, false if there is.
   bool AskForRoom(uint64_t bytes);
   // Nobody sleeps any more.
-  void AskNoMore() { memory_.control->writer_sleeps.store(0, std::memory_order_relaxed); }
+  void AskNoMore();
 
   bool broken() const { return broken_; }
 
@@ -103,7 +103,7 @@ class ShmRingReader {
   // This side is about to sleep. True: the writer will wake it; false: something is there.
   bool AskForPackets();
   // It does not sleep any more.
-  void AskNoMore() { memory_.control->reader_sleeps.store(0, std::memory_order_relaxed); }
+  void AskNoMore();
 
   bool broken() const { return broken_; }
 

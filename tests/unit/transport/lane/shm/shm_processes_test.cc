@@ -1,6 +1,7 @@
 // Two processes, one of which is killed: the other goes on, and nothing stays behind.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ class ShmProcessesTest : public ::testing::Test {
     child_ = fork();
     ASSERT_GE(child_, 0);
     if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // it must not outlive a test that failed
       auto lane = CreateShmLane({});
       if (!lane.ok() || write(pipe_[1], &(*lane)->address(), sizeof(LaneAddress)) < 0) _exit(1);
       while (true) work(**lane);
