@@ -55,6 +55,11 @@ void ScriptedLane::ClosePeer(uint32_t peer) {
   }
 }
 
+size_t ScriptedLane::RoomTo(uint32_t peer) {
+  const auto found = peers_.find(peer);
+  return found != peers_.end() && found->second.port == full_port_ ? 0 : room();
+}
+
 void ScriptedLane::CheckSegment(const TxSegment& segment) {
   auto require = [this](bool holds, const char* rule) {
     if (!holds) network_->NoteViolation(name_ + ": " + rule);
@@ -145,6 +150,11 @@ size_t ScriptedLane::Receive(std::span<RxSegment> out, Time now) {
       segment.data = packet.bytes.data();
       segment.data_bytes = static_cast<uint32_t>(packet.bytes.size());
       segment.phantom_bytes = packet.phantom_bytes;
+      if (packet.index % 2 == 1 && packet.bytes.size() > packet.header_bytes) {  // apart, as some lanes do
+        segment.data_bytes = packet.header_bytes;
+        segment.payload = segment.data + packet.header_bytes;
+        segment.payload_bytes = static_cast<uint32_t>(packet.bytes.size()) - packet.header_bytes;
+      }
       segment.source = &sources_[i];
     } else {
       segment.connection = packet.connection;

@@ -32,6 +32,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   uint32_t OpenPeer(const LaneAddress& address) override;
   void ClosePeer(uint32_t peer) override;
   size_t room() const override { return network_->PortHasRoom(port_) ? room_limit_ : 0; }
+  size_t RoomTo(uint32_t peer) override;
   size_t Send(std::span<const TxSegment> segments) override;
   size_t Receive(std::span<RxSegment> out, Time now) override;
 
@@ -40,6 +41,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   void set_room(size_t segments) { room_limit_ = segments; }
   // How many packets wait to be received before what comes is lost; 0: no bound.
   void set_rx_queue(size_t packets) { rx_queue_limit_ = packets; }
+  // A port that takes nothing from here any more, as RoomTo says, until `full` is false.
+  void set_full(uint32_t port, bool full) { full_port_ = full ? port : ~0u; }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
 
@@ -63,6 +66,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   std::string name_;
   size_t room_limit_ = 64;
   size_t rx_queue_limit_ = 0;
+  uint32_t full_port_ = ~0u;
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;

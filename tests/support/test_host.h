@@ -64,6 +64,7 @@ class TestHost final : public Polled, private EndpointEnvironment {
 
   uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override { return lanes_[port]->OpenPeer(address); }
   void ClosePeer(uint32_t port, uint32_t peer) override { lanes_[port]->ClosePeer(peer); }
+  size_t RoomTo(uint32_t port, uint32_t peer) override { return lanes_[port]->RoomTo(peer); }
   uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override {
     return lanes_[port]->RegisterMemory(base, bytes);
   }

@@ -79,6 +79,11 @@ class EndpointEnvironment {
   virtual ~EndpointEnvironment() = default;
   virtual uint32_t OpenPeer(uint32_t port, const LaneAddress& address) = 0;  // Lane::OpenPeer
   virtual void ClosePeer(uint32_t port, uint32_t peer) = 0;
+  // Lane::RoomTo: how many segments that peer takes now.
+  virtual size_t RoomTo(uint32_t port, uint32_t peer) {
+    (void)port, (void)peer;
+    return limits::kMaxOutstandingPackets;
+  }
   virtual uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) = 0;  // Lane::RegisterMemory
   virtual void DeregisterMemory(uint32_t port, uint64_t key) = 0;
 };

@@ -17,7 +17,7 @@ wire::Hello Endpoint::Impl::OurHello() const {
     hello.segment_bytes = std::min(hello.segment_bytes, port.info.segment_bytes);
     hello.addresses[hello.ports++] = port.address;
   }
-  hello.features = context_.options.payload_checksum ? wire::kFeaturePayloadCrc : 0u;
+  hello.features = WantsChecksum(0) ? wire::kFeaturePayloadCrc : 0u;
   if (identity_.has_value()) {
     hello.features |= wire::kFeatureProtected | (context_.options.encrypt ? wire::kFeatureEncryption : 0u);
   }

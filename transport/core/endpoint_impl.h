@@ -134,6 +134,7 @@ class Endpoint::Impl {
             std::span<const uint8_t>& payload);
   // Protects what a connection has put into the burst.
   void Seal(Connection& connection, TxBurst& burst, size_t at, size_t count);
+  size_t RoomTo(const Connection& connection, uint32_t port, const TxBurst& burst, size_t filled) const;
 
   // ---- handshake
   wire::Hello OurHello() const;
@@ -142,7 +143,10 @@ class Endpoint::Impl {
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint32_t peer_features) const {
-    return context_.options.payload_checksum || (peer_features & wire::kFeaturePayloadCrc) != 0;
+    return (peer_features & wire::kFeaturePayloadCrc) != 0 ||
+           (context_.options.payload_checksum &&
+            std::any_of(context_.ports.begin(), context_.ports.end(),
+                        [](const Port& port) { return !port.capabilities.keeps_bytes_intact; }));
   }
   // Packets of a keyed connection are encrypted when either side wants it.
   bool Encrypts(uint32_t peer_features) const {

@@ -66,6 +66,13 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
         return;
       }
       std::span<const uint8_t> payload = packet.subspan(common->header_bytes);
+      if (segment.payload != nullptr) {
+        if (!payload.empty()) {
+          ++counters.rx_malformed;
+          return;
+        }
+        payload = {segment.payload, segment.payload_bytes};
+      }
       if (!Open(*connection, packet, *common, payload)) return;
       const auto header = wire::ParseData(*common, packet);
       if (!header.has_value()) {
@@ -194,15 +201,21 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
       connection = ready_.Next(connection);  // only other ports may have something for it
       continue;
     }
+    Sender* sender = connection->active_sender();
     const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
+    const size_t take =
+        sender == nullptr ? 0 : std::min({room - filled, quantum, RoomTo(*connection, port, burst, filled)});
+    if (sender != nullptr && take == 0) {
+      connection = ready_.Next(connection);  // its turn comes when the peer takes more
+      continue;
+    }
     Connection* next = ready_.Next(connection);
     connection->ready_link.Unlink();
-    Sender* sender = connection->active_sender();
     if (sender == nullptr) {  // it has ended
       connection = next;
       continue;
     }
-    const size_t more = sender->Fill(port, burst, filled, std::min(room - filled, quantum), now);
+    const size_t more = sender->Fill(port, burst, filled, take, now);
     Seal(*connection, burst, filled, more);
     filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
@@ -213,6 +226,18 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   }
   if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kNow);
   return filled;
+}
+
+// What the peer of this connection takes beside what the burst has for it already.
+size_t Endpoint::Impl::RoomTo(const Connection& connection, uint32_t port, const TxBurst& burst, size_t filled) const {
+  const uint32_t peer = connection.peer().handle[port];
+  const size_t room = context_.environment->RoomTo(port, peer);
+  if (room > TxBurst::kSegments) return room;
+  const auto begin = burst.segments.begin();
+  const auto taken =
+      static_cast<size_t>(std::count_if(begin, begin + static_cast<std::ptrdiff_t>(filled),
+                                        [peer](const TxSegment& segment) { return segment.peer == peer; }));
+  return room - std::min(room, taken);
 }
 
 size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t room) {

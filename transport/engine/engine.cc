@@ -217,6 +217,8 @@ void Engine::ClosePeer(uint32_t port, uint32_t peer) {
   lanes_[port]->ClosePeer(peer);
 }
 
+size_t Engine::RoomTo(uint32_t port, uint32_t peer) { return lanes_[port]->RoomTo(peer); }
+
 uint64_t Engine::RegisterMemory(uint32_t port, void* base, size_t bytes) {
   return lanes_[port]->RegisterMemory(base, bytes);
 }

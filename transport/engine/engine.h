@@ -60,6 +60,7 @@ class Engine final : private EndpointEnvironment {
 
   uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override;
   void ClosePeer(uint32_t port, uint32_t peer) override;
+  size_t RoomTo(uint32_t port, uint32_t peer) override;
   uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override;
   void DeregisterMemory(uint32_t port, uint64_t key) override;
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "transport/lane/impair/impair_lane.h"
+#include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/udp/udp_lane.h"
 
 namespace paceline {
@@ -40,44 +41,70 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateUdp(const std::string& device, const
   return lane;
 }
 
-}  // namespace
+using Lanes = std::vector<std::unique_ptr<Lane>>;
 
-absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
-  if (options.kind != "udp") {
-    std::vector<std::string> usable;
-    for (const LaneKindInfo& kind : ListLaneKinds()) {
-      if (kind.name == options.kind) {
-        return absl::UnimplementedError(absl::StrCat("lane \"", options.kind, "\": ", kind.reason));
-      }
-      if (kind.usable) usable.push_back(kind.name);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("lane \"", options.kind, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
-  }
+absl::StatusOr<Lanes> CreateUdpLanes(const LaneFactoryOptions& options) {
   std::vector<std::string> devices = options.devices;
   if (devices.empty()) devices.push_back(kLoopback);
-  std::vector<std::unique_ptr<Lane>> lanes;
+  Lanes lanes;
   for (const std::string& device : devices) {
     if (device.empty()) return absl::InvalidArgumentError("an empty device name; give an interface or an address");
     auto lane = CreateUdp(device, options);
     if (!lane.ok()) return lane.status();
-    if (!options.impairment.none()) {
-      Impairment impairment = options.impairment;
-      impairment.seed += lanes.size();  // ports fail each in their own way
-      auto impaired = ImpairLane::Create(*std::move(lane), impairment);
-      if (!impaired.ok()) return impaired.status();
-      lanes.push_back(*std::move(impaired));
-    } else {
-      lanes.push_back(*std::move(lane));
+    lanes.push_back(*std::move(lane));
+  }
+  return lanes;
+}
+
+absl::StatusOr<Lanes> CreateShmLanes(const LaneFactoryOptions& options) {
+  if (!options.devices.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("lane \"shm\" has no devices or addresses; \"", options.devices.front(), "\" was given"));
+  }
+  ShmLaneOptions shm;
+  shm.link_rate = options.link_rate;
+  if (options.mtu != 0) shm.max_packet_bytes = options.mtu;
+  auto lane = CreateShmLane(shm);
+  if (!lane.ok()) return lane.status();
+  Lanes lanes;
+  lanes.push_back(*std::move(lane));
+  return lanes;
+}
+
+absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
+  if (options.kind == "udp") return CreateUdpLanes(options);
+  if (options.kind == "shm") return CreateShmLanes(options);
+  std::vector<std::string> usable;
+  for (const LaneKindInfo& kind : ListLaneKinds()) {
+    if (kind.name == options.kind) {
+      return absl::UnimplementedError(absl::StrCat("lane \"", options.kind, "\": ", kind.reason));
     }
+    if (kind.usable) usable.push_back(kind.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("lane \"", options.kind, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
+  auto lanes = CreateKind(options);
+  if (!lanes.ok() || options.impairment.none()) return lanes;
+  Impairment impairment = options.impairment;
+  for (std::unique_ptr<Lane>& lane : *lanes) {
+    auto impaired = ImpairLane::Create(std::move(lane), impairment);
+    if (!impaired.ok()) return impaired.status();
+    lane = *std::move(impaired);
+    ++impairment.seed;  // ports fail each in their own way
   }
   return lanes;
 }
 
 std::vector<LaneKindInfo> ListLaneKinds() {
+  const absl::Status shm = CheckShmLane();
   return {
       {"udp", true, "kernel UDP sockets, no privilege needed", ""},
-      {"shm", false, "shared memory between processes of one host", kPlanned},
+      {"shm", shm.ok(), "shared memory between processes of one host and user", std::string(shm.message())},
       {"xdp", false, "AF_XDP sockets", kPlanned},
       {"dpdk", false, "ports that DPDK drives", kPlanned},
       {"verbs", false, "RDMA cards by rdma-core (RC, UC, UD)", kPlanned},

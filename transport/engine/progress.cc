@@ -78,34 +78,39 @@ bool Progress::Poll() {
   return true;
 }
 
-bool Progress::Idle(Time deadline) {
-  if (next_ <= now_ || deadline <= now_ || woken_.load(std::memory_order_seq_cst)) return false;
+WaitStep Progress::PlanIdle(Time deadline) {
+  if (next_ <= now_ || deadline <= now_ || woken_.load(std::memory_order_seq_cst)) return WaitStep::kSpin;
   const Time until = std::min(next_, deadline);
-  switch (policy_.OnIdle(now_, until)) {
-    case WaitStep::kSpin:
-      return false;
-    case WaitStep::kYield:
-      sched_yield();
-      return false;
-    case WaitStep::kSleep:
-      break;
-  }
-  Duration span = until.is_never() ? Duration::Infinite() : until - now_;
+  const WaitStep step = policy_.OnIdle(now_, until);
+  if (step != WaitStep::kSleep) return step;
+  if (!PrepareLanes()) return WaitStep::kSpin;
+  sleep_ = until.is_never() ? Duration::Infinite() : until - now_;
   WatchWritable(engine_->blocked_on_room());
-  if (!every_lane_can_wake_ || engine_->blocked_on_room()) span = std::min(span, kBlindSleep);
+  if (!every_lane_can_wake_ || engine_->blocked_on_room()) sleep_ = std::min(sleep_, kBlindSleep);
   if (timer_set_) SetTimer(Time::Never());
+  return step;
+}
+
+bool Progress::CarryOut(WaitStep step) {
+  if (step == WaitStep::kYield) sched_yield();
+  if (step != WaitStep::kSleep) return false;
   epoll_event events[4];
-  const timespec timeout = ToTimespec(span);
-  if (epoll_pwait2(epoll_, events, 4, span.is_infinite() ? nullptr : &timeout, nullptr) < 0 && errno == ENOSYS) {
+  const timespec timeout = ToTimespec(sleep_);
+  if (epoll_pwait2(epoll_, events, 4, sleep_.is_infinite() ? nullptr : &timeout, nullptr) < 0 && errno == ENOSYS) {
     // Linux before 5.11: the timer, which is among the descriptors, has the precision that epoll_wait lacks.
-    SetTimer(span.is_infinite() ? Time::Never() : now_ + span);
+    SetTimer(sleep_.is_infinite() ? Time::Never() : now_ + sleep_);
     epoll_wait(epoll_, events, 4, -1);
   }
   return true;
 }
 
+bool Progress::PrepareLanes() {
+  return std::all_of(engine_->lanes().begin(), engine_->lanes().end(),
+                     [](const auto& lane) { return lane->PrepareToWait(); });
+}
+
 bool Progress::Arm() {
-  if (next_ <= now_ || woken_.load(std::memory_order_acquire)) return false;
+  if (next_ <= now_ || woken_.load(std::memory_order_acquire) || !PrepareLanes()) return false;
   const Time latest = every_lane_can_wake_ && !engine_->blocked_on_room() ? next_ : std::min(next_, now_ + kBlindSleep);
   WatchWritable(engine_->blocked_on_room());
   SetTimer(latest);

@@ -38,7 +38,11 @@ class Progress {
 
   // After a Poll that moved nothing: spins, yields or sleeps, as the policy says, until `deadline` at most. A sleep
   // ends when something arrives, when the engine's timer is due, or by Wake(). True if it slept.
-  bool Idle(Time deadline);
+  bool Idle(Time deadline) { return CarryOut(PlanIdle(deadline)); }
+  // The same in two halves, for a progress thread: the first while others are kept out of the engine, as it prepares
+  // the lanes for a sleep; the second need not be.
+  WaitStep PlanIdle(Time deadline);
+  bool CarryOut(WaitStep step);
 
   // Prepares descriptor() for the caller's own wait: it becomes readable when Poll has something to do.
   // False: poll again first, there is something to do at once.
@@ -53,6 +57,7 @@ class Progress {
  private:
   Progress(Engine* engine, const WaitPolicyOptions& options);
   absl::Status Open();
+  bool PrepareLanes();
   void WatchWritable(bool on);
   void SetTimer(Time at);
   void DrainWake();
@@ -68,6 +73,7 @@ class Progress {
   std::atomic<bool> woken_{false};
   Time now_;
   Time next_;
+  Duration sleep_;  // as planned
 };
 
 // Cores that this process may run on (sched_getaffinity), at least 1.

@@ -37,21 +37,21 @@ void ProgressThread::Run() {
   prctl(PR_SET_NAME, "paceline");
   prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: paced sending wants its timers on time
   while (!stop_.load(std::memory_order_acquire)) {
-    bool busy;
-    Time deadline;
+    WaitStep step = WaitStep::kSpin;
     {
       std::lock_guard lock(mutex_);
       sleeping_ = false;
-      busy = progress_->Poll();
-      deadline = after_pass_();
+      const bool busy = progress_->Poll();
+      const Time deadline = after_pass_();
+      if (!busy) step = progress_->PlanIdle(deadline);
       // Set before the lock is released: whoever posts after this pass sees it and wakes us.
-      sleeping_ = !busy;
+      sleeping_ = step == WaitStep::kSleep;
     }
     // A mutex is not fair: without this the thread would take it again before a waiting caller gets to run. Callers
     // that never leave off must not keep it from its passes, though.
     for (int turn = 0; turn < kTurnsOfCallers && waiting_.load(std::memory_order_relaxed) > 0; ++turn) sched_yield();
     // The pass may have taken in the wake that came with the order to stop.
-    if (!busy && !stop_.load(std::memory_order_acquire)) progress_->Idle(deadline);
+    if (!stop_.load(std::memory_order_acquire)) progress_->CarryOut(step);
   }
 }
 

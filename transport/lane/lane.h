@@ -38,6 +38,7 @@ struct LaneCapabilities {
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
   bool this_machine_only = false;     // nobody on another machine can send to this lane
+  bool keeps_bytes_intact = false;    // nothing on the way damages bits: a checksum over payloads would find nothing
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
   uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address
   uint32_t header_bytes = 0;          // bytes on the wire around a packet (Ethernet, IP, UDP): for rates in wire bytes
@@ -75,9 +76,12 @@ struct RxSegment {
   SegmentKind kind = SegmentKind::kPacket;
   bool congestion_experienced = false;  // ECN mark
   bool trimmed = false;                 // payload was cut on the way; `data` holds the header
-  uint32_t data_bytes = 0;              // packets: header and payload bytes at `data`
+  uint32_t data_bytes = 0;              // packets: header and payload bytes at `data`; only the header's with `payload`
   uint32_t phantom_bytes = 0;           // packets: payload bytes that were sent without contents
   uint8_t* data = nullptr;
+  uint8_t* payload = nullptr;  // packets: not null: `payload_bytes` of payload stand here, apart from their header. The
+                               // sender may still change them, as they lie in memory that it shares
+  uint32_t payload_bytes = 0;
   const LaneAddress* source = nullptr;      // packets: where it came from; valid as long as `data`
   Time received_at;                         // see LaneCapabilities::rx_timestamps
   std::span<const HopTelemetry> telemetry;  // packets that asked: in the order of the hops; valid as long as `data`
@@ -111,6 +115,7 @@ class Lane {
   virtual const LaneCounters& counters() const = 0;
 
   // A small number for a remote address, to be used in TxSegment::peer; the same for the same address while it is open.
+  // 0: this lane does not reach the address, and drops what is sent there.
   // Reference counted: ClosePeer as often as OpenPeer. Cheap enough to answer a stray packet.
   virtual uint32_t OpenPeer(const LaneAddress& address) = 0;
   virtual void ClosePeer(uint32_t peer) = 0;
@@ -118,6 +123,13 @@ class Lane {
   // How many segments Send would take now. 0: ask again after the lane became writable (wait_descriptor, or for a
   // simulated lane the next event).
   virtual size_t room() const = 0;
+
+  // The same towards one peer, where peers have queues of their own: one that does not take its packets must not stop
+  // the others. What Send gets beyond it, it may drop. 0: ask again after wait_descriptor became readable.
+  virtual size_t RoomTo(uint32_t peer) {
+    (void)peer;
+    return room();
+  }
 
   // Sends from the front of `segments`; returns how many were taken. Consecutive segments with the same peer, entropy
   // and size (the last may be shorter) are one burst and cost about as much as one. A segment taken may still be lost.
@@ -136,6 +148,10 @@ class Lane {
 
   // A descriptor that becomes readable when Receive may have something, or -1 (poll only).
   virtual int wait_descriptor() const { return -1; }
+
+  // The caller is about to wait for wait_descriptor(), for the first time since the last Receive: whoever sends to this
+  // lane is told to wake it. False: do not wait, something has come or found room meanwhile.
+  virtual bool PrepareToWait() { return true; }
 };
 
 }  // namespace paceline

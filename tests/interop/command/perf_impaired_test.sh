@@ -29,5 +29,6 @@ done
 for op in write read write_imm atomic; do
   expect 0 "yes" perf local --op $op --size 50000 --iterations 60 --impair loss=3%,dup=3%,corrupt=1%,seed=9
 done
+expect 0 "yes" perf local --lane shm --size 300000 --iterations 60 --impair loss=2%,dup=5%,reorder=5%,corrupt=1%,seed=5
 expect 0 "yes" perf alltoall --ranks 4 --size 30000 --iterations 10 --impair loss=2%,dup=2%
 finish

@@ -3,15 +3,20 @@
 set -u
 . "$(dirname "$0")/common.sh"
 
-for op in send write write_imm read atomic; do
-  expect 0 "yes" perf local --op $op --size 5000 --iterations 200 --json "$work/$op.json"
-  field "$work/$op.json" "d['op'] == '$op' and d['lane'] == 'udp' and d['verified'] and d['messages'] == 200"
-  field "$work/$op.json" "d['bytes'] == 200 * d['size'] and d['seconds'] > 0 and d['gbps'] > 0 and d['cpu_seconds'] > 0"
-  field "$work/$op.json" "0 < d['latency_us']['p50'] <= d['latency_us']['p90'] <= d['latency_us']['p99']"
-  field "$work/$op.json" "d['latency_us']['p99'] <= d['latency_us']['p999'] <= d['latency_us']['max']"
-  field "$work/$op.json" "d['retransmits'] >= 0 and d['drops'] >= 0"
+for lane in udp shm; do
+  for op in send write write_imm read atomic; do
+    expect 0 "yes" perf local --lane $lane --op $op --size 5000 --iterations 200 --json "$work/$op.json"
+    field "$work/$op.json" "d['op'] == '$op' and d['lane'] == '$lane' and d['verified'] and d['messages'] == 200"
+    field "$work/$op.json" "d['bytes'] == 200 * d['size'] and d['seconds'] > 0 and d['gbps'] > 0 and d['cpu_seconds'] > 0"
+    field "$work/$op.json" "0 < d['latency_us']['p50'] <= d['latency_us']['p90'] <= d['latency_us']['p99']"
+    field "$work/$op.json" "d['latency_us']['p99'] <= d['latency_us']['p999'] <= d['latency_us']['max']"
+    field "$work/$op.json" "d['retransmits'] >= 0 and d['drops'] >= 0"
+  done
+  expect 0 "yes" perf local --lane $lane --size 1M --iterations 30
+  expect 0 "yes" perf local --lane $lane --size 100K --iterations 50 --progress thread
+  expect 0 "yes" perf local --lane $lane --size 64 --iterations 500 --window 1
+  expect 0 "yes" perf local --lane $lane --size 64 --iterations 10000 --window 4096
 done
-expect 0 "yes" perf local --size 1M --iterations 30
 expect 0 "yes" perf local --size 100000 --iterations 50 --bidirectional --json "$work/both.json"
 field "$work/both.json" "d['messages'] == 100 and d['bidirectional']"
 expect 0 "yes" perf local --op write --size 3000 --iterations 50 --bidirectional
@@ -20,9 +25,6 @@ field "$work/rate.json" "0 < d['gbps'] < 0.25 and d['latency_kind'] == 'completi
 expect 0 "1 KiB" perf local --sizes 256:1K --iterations 50 --histogram --json "$work/sweep.json"
 field "$work/sweep.json" "[r['size'] for r in d['runs']] == [256, 512, 1024] and all(r['verified'] for r in d['runs'])"
 expect 0 " messages " perf local --size 4K --seconds 0.4 --interval 0.1
-expect 0 "yes" perf local --size 100K --iterations 50 --progress thread
-expect 0 "yes" perf local --size 64 --iterations 500 --window 1
-expect 0 "yes" perf local --size 64 --iterations 10000 --window 4096
 
 # JSON alone on standard output.
 "$paceline" perf local --size 64 --seconds 0.3 --interval 0.1 --json - >"$work/alone.json" 2>/dev/null

@@ -11,6 +11,8 @@ done
 field "$work/alltoall.json" "d['bytes'] == 10 * 4 * 3 * 20000 and d['operation_us']['p50'] > 0"
 field "$work/incast.json" "d['bytes'] == 10 * 3 * 20000"
 expect 0 "yes" perf alltoall --ranks 8 --size 1000 --iterations 20
+expect 0 "yes" perf alltoall --lane shm --ranks 8 --size 100000 --iterations 20 --json "$work/shm.json"
+field "$work/shm.json" "d['lane'] == 'shm' and d['drops'] == 0"
 expect 0 "yes" perf allreduce --ranks 3 --size 7 --iterations 5
 expect 0 "yes" perf allreduce --ranks 2 --size 100001 --iterations 5
 expect 0 "yes" perf alltoall --ranks 2 --size 64 --seconds 0.3

@@ -34,6 +34,8 @@ constexpr int kRestartEvery = 16;       // rounds: one context ends, a new one t
 constexpr uint32_t kLargest = 100'000;  // bytes of a message
 // What a server remembers of requests whose cookies are still good is bounded, and is not full after the warm-up.
 constexpr size_t kMayGrow = 6 << 20;
+// The connections with a context that has just ended: a shm lane looks at its sockets now and then.
+constexpr size_t kMayHold = 2;
 
 size_t Descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
@@ -47,7 +49,12 @@ size_t HeapBytes() {
   return heap.uordblks + heap.hblkhd;
 }
 
-class ChurnTest : public ::testing::TestWithParam<bool> {
+struct Setup {
+  const char* lane = "udp";
+  bool encrypted = false;
+};
+
+class ChurnTest : public ::testing::TestWithParam<Setup> {
  protected:
   // A message or a write between the two sides; `user_data` of its operations is its index and a bit.
   struct Transfer {
@@ -57,7 +64,7 @@ class ChurnTest : public ::testing::TestWithParam<bool> {
   };
 
   void SetUp() override {
-    if (GetParam()) {
+    if (GetParam().encrypted) {
       key_file_ = ::testing::TempDir() + "paceline_churn_key_" + std::to_string(getpid());
       std::FILE* file = std::fopen(key_file_.c_str(), "w");
       ASSERT_NE(file, nullptr);
@@ -75,8 +82,9 @@ class ChurnTest : public ::testing::TestWithParam<bool> {
     ContextOptions options;
     options.linger_ms = 1;  // one thread: while one context ends, the other one cannot answer
     options.peer_timeout_ms = 1000;
-    options.key_file = GetParam() ? key_file_ : "none";
-    options.encrypt = GetParam();
+    options.lane = GetParam().lane;
+    options.key_file = GetParam().encrypted ? key_file_ : "none";
+    options.encrypt = GetParam().encrypted;
     auto created = Context::Create(options);
     ASSERT_TRUE(created.ok()) << created.status().message();
     contexts_[side].emplace(*std::move(created));
@@ -224,12 +232,14 @@ TEST_P(ChurnTest, LeavesNothingBehind) {
   transfers_.clear();
   std::printf("%d rounds, %llu operations; %zu descriptors, before %zu; %zu bytes of heap, before %zu\n", rounds_,
               static_cast<unsigned long long>(ended_), Descriptors(), descriptors, HeapBytes(), heap);
-  EXPECT_EQ(Descriptors(), descriptors);
+  EXPECT_LE(Descriptors(), descriptors + kMayHold);
   EXPECT_LT(HeapBytes(), heap + kMayGrow);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ChurnTest, ::testing::Bool(),
-                         [](const auto& encrypted) { return encrypted.param ? "Encrypted" : "InClear"; });
+INSTANTIATE_TEST_SUITE_P(, ChurnTest, ::testing::Values(Setup{}, Setup{"udp", true}, Setup{"shm"}),
+                         [](const auto& setup) {
+                           return std::string(setup.param.lane) + (setup.param.encrypted ? "Encrypted" : "InClear");
+                         });
 
 }  // namespace
 }  // namespace paceline::api

@@ -14,6 +14,8 @@
 namespace paceline {
 namespace {
 
+uint64_t BytesOf(const RxSegment& segment) { return uint64_t{segment.data_bytes} + segment.payload_bytes; }
+
 constexpr auto kLater = [](const auto& a, const auto& b) {
   return a->due != b->due ? a->due > b->due : a->order > b->order;
 };
@@ -34,6 +36,7 @@ ImpairLane::ImpairLane(std::unique_ptr<Lane> inner, const Impairment& impairment
       capabilities_(inner_->capabilities()),
       random_(impairment.seed) {
   if (impairment_.reorder > 0) capabilities_.keeps_path_order = false;
+  if (impairment_.corrupt > 0) capabilities_.keeps_bytes_intact = false;
 }
 
 ImpairLane::~ImpairLane() {
@@ -80,18 +83,20 @@ bool ImpairLane::Pass(RxSegment& segment, Time now) {
   if (segment.kind != SegmentKind::kPacket) return true;
   if (impairment_.loss > 0 && random_.Chance(impairment_.loss)) {
     ++impaired_.lost_packets;
-    impaired_.lost_bytes += segment.data_bytes + segment.phantom_bytes;
+    impaired_.lost_bytes += BytesOf(segment) + segment.phantom_bytes;
     return false;
   }
   if (impairment_.duplicate > 0 && random_.Chance(impairment_.duplicate)) {
     ++impaired_.duplicated_packets;
     Hold(segment, now + impairment_.delay);
   }
-  if (impairment_.corrupt > 0 && segment.data_bytes > 0 && random_.Chance(impairment_.corrupt)) {
+  if (impairment_.corrupt > 0 && BytesOf(segment) > 0 && random_.Chance(impairment_.corrupt)) {
     ++impaired_.corrupted_packets;
-    impaired_.corrupted_bytes += segment.data_bytes;
-    const uint64_t bit = random_.Below(uint64_t{segment.data_bytes} * 8);
-    segment.data[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
+    impaired_.corrupted_bytes += BytesOf(segment);
+    const uint64_t bit = random_.Below(BytesOf(segment) * 8);
+    const uint64_t byte = bit / 8;
+    uint8_t& hit = byte < segment.data_bytes ? segment.data[byte] : segment.payload[byte - segment.data_bytes];
+    hit ^= static_cast<uint8_t>(1u << (bit % 8));
   }
   Duration delay = impairment_.delay;
   if (impairment_.reorder > 0 && random_.Chance(impairment_.reorder)) {
@@ -106,7 +111,7 @@ bool ImpairLane::Pass(RxSegment& segment, Time now) {
 void ImpairLane::Hold(const RxSegment& segment, Time due) {
   if (held_.size() >= kMaxHeld) {
     ++impaired_.lost_packets;
-    impaired_.lost_bytes += segment.data_bytes + segment.phantom_bytes;
+    impaired_.lost_bytes += BytesOf(segment) + segment.phantom_bytes;
     return;
   }
   std::unique_ptr<Held> held;
@@ -121,6 +126,10 @@ void ImpairLane::Hold(const RxSegment& segment, Time due) {
   held->segment = segment;
   held->segment.telemetry = {};  // the inner lane's memory; a packet that was held back has old news anyway
   held->bytes.assign(segment.data, segment.data + segment.data_bytes);
+  held->bytes.insert(held->bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
+  held->segment.data_bytes = static_cast<uint32_t>(held->bytes.size());
+  held->segment.payload = nullptr;
+  held->segment.payload_bytes = 0;
   if (segment.source != nullptr) held->source = *segment.source;
   held_.push_back(std::move(held));
   std::push_heap(held_.begin(), held_.end(), kLater);

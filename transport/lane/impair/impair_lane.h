@@ -43,12 +43,14 @@ class ImpairLane final : public Lane {
   uint32_t OpenPeer(const LaneAddress& address) override { return inner_->OpenPeer(address); }
   void ClosePeer(uint32_t peer) override { inner_->ClosePeer(peer); }
   size_t room() const override { return inner_->room(); }
+  size_t RoomTo(uint32_t peer) override { return inner_->RoomTo(peer); }
   size_t Send(std::span<const TxSegment> segments) override { return inner_->Send(segments); }
   size_t Receive(std::span<RxSegment> out, Time now) override;
   uint64_t RegisterMemory(void* base, size_t bytes) override { return inner_->RegisterMemory(base, bytes); }
   void DeregisterMemory(uint64_t key) override { inner_->DeregisterMemory(key); }
   // Also readable when a packet that was held back is due.
   int wait_descriptor() const override { return epoll_; }
+  bool PrepareToWait() override { return inner_->PrepareToWait(); }
 
  private:
   struct Held {

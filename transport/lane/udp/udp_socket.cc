@@ -62,15 +62,6 @@ void ConfigureReceiving(const UdpSocketOptions& options, bool v4, UdpSocket& soc
 
 }  // namespace
 
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<UdpSocket> OpenUdpSocket(const UdpSocketOptions& options) {
   const bool v4 = options.address.family() == AF_INET;
   UdpSocket result;

@@ -1,31 +1,16 @@
 // Opening and configuring the kernel sockets of a UDP lane: control path only.
 //
-// Thread rule: called while a lane is made; a FileDescriptor belongs to whoever holds it.
+// Thread rule: called while a lane is made.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "transport/lane/file_descriptor.h"
 #include "transport/lane/udp/udp_address.h"
 
 namespace paceline {
-
-// Owns a file descriptor.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-
-  bool valid() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 struct UdpSocketOptions {
   SocketAddress address;         // to bind to

@@ -50,6 +50,30 @@ TEST_P(BoundsTest, CompletionsNotYetPolled) {
   AwaitAll();
 }
 
+// A peer whose queue is full gets nothing for the time being; others on the same port do, and nothing is lost.
+TEST_P(BoundsTest, APeerWithoutRoomHoldsUpNobodyElse) {
+  WorldOptions options = Options();
+  options.hosts = 3;
+  Start(options);
+  const auto [to_third, at_third] = world().Connect(0, 2);
+  world().RunFor(Duration::Millis(1));
+  world().lane(0).set_full(world().lane(1).port(), true);
+  GuardedBuffer &first = NewBuffer(100'000), &third = NewBuffer(100'000), &data = NewFilled(100'000, 7);
+  const uint64_t received = Receive(1, first, 1);
+  const uint64_t sent_before = endpoint(1).counters().rx_data_bytes;
+  Send(0, NewFilled(100'000, 3), 1);
+  ASSERT_EQ(endpoint(2).PostReceive(at_third, {.buffer = third.local()}, now()), PostResult::kOk);
+  ASSERT_EQ(endpoint(0).PostSend(to_third, {.buffer = data.local()}, now()), PostResult::kOk);
+  world().RunFor(Duration::Millis(100));
+  EXPECT_TRUE(third.Holds(7));
+  EXPECT_EQ(Done(1, received), nullptr);
+  EXPECT_EQ(endpoint(1).counters().rx_data_bytes, sent_before);
+  world().lane(0).set_full(world().lane(1).port(), false);
+  AwaitOk(1, received);
+  EXPECT_TRUE(first.Holds(3));
+  EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
+}
+
 // The peer's writes with immediate need completions here: at the bound it has to wait, nothing is lost.
 TEST_P(BoundsTest, ImmediatesWaitForRoomInTheCompletionQueue) {
   WorldOptions options = Options();

@@ -41,6 +41,8 @@ class MemoryLane final : public Lane {
   LaneStatus current_status;
   std::vector<size_t> sends;  // segments offered, by call
   bool has_descriptor = true;
+  bool may_wait = true;  // what PrepareToWait says
+  int prepared = 0;      // how often it was asked
 
   std::string_view name() const override { return name_; }
   const LaneCapabilities& capabilities() const override { return capabilities_; }
@@ -87,6 +89,10 @@ class MemoryLane final : public Lane {
   }
 
   int wait_descriptor() const override { return has_descriptor ? pipe_[0] : -1; }
+  bool PrepareToWait() override {
+    ++prepared;
+    return may_wait;
+  }
 
  private:
   void Signal() {

@@ -86,6 +86,21 @@ TEST(Progress, ArmRefusesWhileThereIsSomethingToDo) {
   EXPECT_TRUE(a.progress->Arm());
 }
 
+TEST(Progress, LanesAreAskedBeforeASleepAndMayRefuse) {
+  Side a = MakeSide(0, 8);
+  Settle(*a.progress);
+  a.lane->prepared = 0;
+  a.lane->may_wait = false;
+  EXPECT_FALSE(a.progress->Arm());
+  for (int pass = 0; pass < 20; ++pass) {
+    a.progress->Poll();
+    EXPECT_FALSE(a.progress->Idle(Time::Never())) << "a sleep, which would have no end";
+  }
+  EXPECT_GT(a.lane->prepared, 10);
+  a.lane->may_wait = true;
+  EXPECT_TRUE(a.progress->Arm());
+}
+
 TEST(Progress, WakeIsNeverLost) {
   Side a = MakeSide(0, 8);
   a.progress->Poll();
