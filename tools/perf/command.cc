@@ -36,11 +36,17 @@ int Fail(const absl::Status& status, int code = kFailed) {
   return absl::IsInvalidArgument(status) ? kWrongUse : code;
 }
 
-absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments) {
+// Where a server waits for its client. Without a device the data comes over loopback only, so nobody from elsewhere is
+// let in.
+std::string WaitingAddress(const PerfArguments& arguments, const api::ContextOptions& options) {
+  return arguments.listen.empty() && options.bind.empty() ? "127.0.0.1" : arguments.listen;
+}
+
+absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments, const api::ContextOptions& options) {
   const uint16_t port = arguments.port != 0 ? arguments.port : kDefaultPort;
   if (arguments.mode == "server") {
     Progress(absl::StrCat("waiting for a client on TCP port ", port));
-    return ServeTeam(arguments.listen, port);
+    return ServeTeam(WaitingAddress(arguments, options), port);
   }
   if (arguments.mode == "client") return JoinTeam(arguments.host, port, kServerPatience);
   if (arguments.mode == "local") return ForkTeam(2);
@@ -129,7 +135,7 @@ int Run(const PerfArguments& arguments) {
   if (!options.ok()) return Fail(options.status());
   own_spec->congestion_control = options->congestion_control;
 
-  auto team = MeetTeam(arguments);
+  auto team = MeetTeam(arguments, *options);
   if (!team.ok()) return Fail(team.status());
   Rendezvous& rendezvous = *team->rendezvous;
   const bool forked = arguments.mode != "server" && arguments.mode != "client";

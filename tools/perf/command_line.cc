@@ -61,7 +61,8 @@ void DeclarePerfOptions(CLI::App& app, PerfArguments& arguments) {
     return command;
   };
   CLI::App* server = mode("server", "wait for a client and do what it asks for");
-  server->add_option("--listen", arguments.listen, "address to wait at (default: all)");
+  server->add_option("--listen", arguments.listen,
+                     "address to wait at (default 127.0.0.1; with --device or PACELINE_BIND: all)");
   server->add_option("--port", arguments.port, "TCP port of the rendezvous (default 18515)");
   server->add_option("--cc", arguments.cc, "congestion-control algorithm (default: the client's)");
   server->add_option("--json", arguments.json, "write the results to this file; - for standard output, alone");

@@ -43,6 +43,21 @@ server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --cc swift --size 64K --iterations 50
 wait $server || fail "the server's status with the client's algorithm: $(cat "$work/server.out")"
 
+# Without a device it waits where its data comes from, on the loopback address alone.
+is_open() { (exec 3<>"/dev/tcp/$1/28517") 2>/dev/null; }
+for device in "" 127.0.0.1; do
+  timeout 60 "$paceline" perf server --port 28517 ${device:+--device "$device"} >/dev/null 2>&1 &
+  server=$!
+  sleep 0.5
+  if [[ -z $device ]]; then
+    is_open 127.0.0.2 && fail "a server without a device waits for others"
+  else
+    is_open 127.0.0.2 || fail "a server with a device waits for nobody"
+  fi
+  kill $server 2>/dev/null
+  wait $server 2>/dev/null
+done
+
 # A rendezvous port in use.
 timeout 60 "$paceline" perf server --port 28516 --listen 127.0.0.1 >/dev/null 2>&1 &
 server=$!
