@@ -42,7 +42,6 @@ struct RxMessage {
   uint64_t arrived_bytes = 0;  // distinct
   SegmentTracker segments;
   bool known = false;              // a header of it was seen (placed writes may come first)
-  bool matchable = false;          // all sends before it were matched or stored: its turn has come
   bool accepted = false;           // has a place for its payload and counts as demand
   uint8_t told_ports = 0;          // cleared by name: ports whose grant frames have said so
   bool not_ready = false;          // the sender was told to hold it

@@ -185,7 +185,6 @@ void Receiver::AdvanceMatching() {
 }
 
 void Receiver::Match(RxMessage* message) {
-  message->matchable = true;
   if (shares_receives()) message->source = shared_->source;
   if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
     if (!shares_receives() && receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
@@ -264,8 +263,8 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
   if (!message->accepted && !Store(message)) {
     ++counters.rx_no_memory;
     const auto bits = static_cast<uint32_t>(message->number);
-    if (message->matchable && not_ready_.size() < kMaxNotReady &&
-        std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
+    // Also when its turn has not come: sent again and again, it could keep the window from the send whose turn it is.
+    if (not_ready_.size() < kMaxNotReady && std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
       message->not_ready = true;
       not_ready_.push_back(bits);
     }

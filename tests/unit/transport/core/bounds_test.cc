@@ -169,6 +169,20 @@ TEST_P(BoundsTest, RequestsOfBothSidesLeaveRoomForTheAnswers) {
   AwaitAll();
 }
 
+// Short sends go before a longer one. Those that the store has no room for leave the window to it: all wait for its
+// turn.
+TEST_P(BoundsTest, WhatTheStoreHasNoRoomForLeavesTheWindowToTheSendWhoseTurnItIs) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 10'000;
+  options.control_bytes = 4096;  // a segment in flight
+  Start(options);
+  for (int i = 0; i < 9; ++i) Receive(1, NewBuffer(8000), 1);
+  Send(0, NewFilled(8000, 1), 1);
+  for (int i = 0; i < 8; ++i) Send(0, NewFilled(4000, 1), 1);
+  AwaitAll();
+  EXPECT_GT(endpoint(1).counters().not_ready_sent, 0u);
+}
+
 // A message that was put off keeps its packet numbers while others go on, and still needs new ones in the end.
 TEST_P(BoundsTest, APutOffMessageHoldsNobodyUpForEver) {
   WorldOptions options = Options();
