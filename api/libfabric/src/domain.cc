@@ -109,8 +109,8 @@ int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
     FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", options.status().message().c_str());
     return -FI_EINVAL;
   }
-  options->bind = interface->bind;
-  options->prompt_acks = true;  // see TakeCompletions
+  if (options->lane != "shm") options->bind = interface->bind;  // shared memory has no interfaces
+  options->prompt_acks = true;                                  // see TakeCompletions
   if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
   auto paceline = api::Context::Create(*options);
   if (!paceline.ok()) {
