@@ -19,7 +19,8 @@ TEST_P(ProgressTest, TaggedMessagesOfManySizesBothWays) {
     hints.domain_attr->threading = FI_THREAD_SAFE;
   });
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{16384}, size_t{16385}, size_t{1'000'000}}) {
-    for (auto [from, to] : {std::pair{&a_, &b_}, std::pair{&b_, &a_}}) {
+    for (const auto& pair : {std::pair{&a_, &b_}, std::pair{&b_, &a_}}) {
+      auto *const from = pair.first, *const to = pair.second;
       const auto out = Pattern(bytes, 3);
       std::vector<uint8_t> in(bytes);
       int send = 0, receive = 0;

@@ -84,8 +84,8 @@ TEST_P(OneSidedTest, WritesAndReadsOfEveryKind) {
 
 TEST_P(OneSidedTest, WhatIsNotAllowedEndsWithAnError) {
   uint8_t byte = 1;
-  for (const auto& [offset, key] : {std::pair{base_ + kBytes, key_}, std::pair{base_, key_ + 1}}) {
-    Post([&] { return fi_write(a_.endpoint, &byte, 1, nullptr, a_.peer, offset, key, &byte); });
+  for (const auto& at : {std::pair{base_ + kBytes, key_}, std::pair{base_, key_ + 1}}) {
+    Post([&] { return fi_write(a_.endpoint, &byte, 1, nullptr, a_.peer, at.first, at.second, &byte); });
     const fi_cq_err_entry error = Take(a_);
     EXPECT_EQ(error.err, FI_EACCES);
     EXPECT_EQ(error.op_context, &byte);
