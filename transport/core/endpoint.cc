@@ -159,7 +159,7 @@ Connection* Endpoint::Impl::NewConnection() {
   } else {
     if (slots_.size() > std::min(context_.options.max_connections, limits::kMaxConnections - 1)) return nullptr;
     slot = static_cast<uint32_t>(slots_.size());
-    slots_.push_back({.generation = first_generation_});
+    slots_.emplace_back().generation = first_generation_;
   }
   slots_[slot].generation = (slots_[slot].generation + 1) & kGenerationMask;
   const ConnectionId id = slots_[slot].generation << kSlotBits | slot;

@@ -57,7 +57,7 @@ fi_ops_fabric calls = {.size = sizeof(fi_ops_fabric),
 }  // namespace
 
 int OpenFabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
-  auto* object = new (std::nothrow) Fabric{};
+  auto* object = new (std::nothrow) Fabric();
   if (object == nullptr) return -FI_ENOMEM;
   object->fid = {.fclass = FI_CLASS_FABRIC, .context = context, .ops = &object_calls};
   object->ops = &calls;
