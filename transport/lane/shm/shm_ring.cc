@@ -37,7 +37,7 @@ bool ShmRingWriter::Write(std::span<const uint8_t> header, std::span<const uint8
   uint8_t* at = memory_.packets + (written_ & (memory_.ring_bytes - 1));
   const uint64_t word = uint64_t{header_bytes} << 32 | payload_bytes;
   std::memcpy(at, &word, sizeof(word));
-  std::memcpy(at + sizeof(word), header.data(), header_bytes);
+  if (header_bytes > 0) std::memcpy(at + sizeof(word), header.data(), header_bytes);
   if (payload_bytes > 0) std::memcpy(at + PayloadAt(header_bytes), payload.data(), payload_bytes);
   written_ += bytes;
   memory_.control->written.store(written_, std::memory_order_release);

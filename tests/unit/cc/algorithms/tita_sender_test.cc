@@ -13,12 +13,14 @@ class TitaSenderTest : public ::testing::Test {
   TitaSenderTest() { Make({.unscheduled = 1.0 / 32}); }
   void Make(const TitaParameters& parameters) {
     sender_.reset();
-    sender_ = std::make_unique<TitaSender>(parameters, FlowInfo{}, TestPort(), shared_);
+    parameters_ = parameters;
+    sender_ = std::make_unique<TitaSender>(parameters_, FlowInfo{}, TestPort(), shared_);
   }
   void Grant(uint64_t credit_end, double gbps) { sender_->OnGrant({now_, credit_end, Rate::Gbps(gbps)}); }
   uint64_t credit() const { return sender_->allowance().credit_end; }
   double pace() const { return sender_->allowance().pacing_rate.gbps(); }
 
+  TitaParameters parameters_;
   TitaPort shared_{12.5e9};
   std::unique_ptr<TitaSender> sender_;
   Time now_ = Time::FromNanos(10'000'000);
@@ -142,7 +144,7 @@ TEST_F(TitaSenderTest, WithoutCreditForLongItProbes) {
 }
 
 TEST_F(TitaSenderTest, TheCapIsTheShareOfTheUplink) {
-  TitaSender other({}, FlowInfo{}, TestPort(), shared_);
+  TitaSender other(parameters_, FlowInfo{}, TestPort(), shared_);
   EXPECT_DOUBLE_EQ(sender_->cap().gbps(), 100);
   sender_->OnBacklog(now_, 1 << 20, 0);
   other.OnBacklog(now_, 1 << 20, 0);
@@ -152,7 +154,7 @@ TEST_F(TitaSenderTest, TheCapIsTheShareOfTheUplink) {
 }
 
 TEST_F(TitaSenderTest, WhoGetsNothingGrantedLeavesTheUplinkToTheOthers) {
-  TitaSender other({}, FlowInfo{}, TestPort(), shared_);
+  TitaSender other(parameters_, FlowInfo{}, TestPort(), shared_);
   sender_->OnBacklog(now_, 1 << 20, 0);
   other.OnBacklog(now_, 1 << 20, 0);
   EXPECT_DOUBLE_EQ(other.cap().gbps(), 50);
