@@ -20,7 +20,10 @@ Connection::Connection(CoreContext* context, ConnectionId id)
   peer_.local_connection = id;
 }
 
-Connection::~Connection() { ClosePeers(); }
+Connection::~Connection() {
+  sender_.reset();  // it looks at the other members as it ends
+  ClosePeers();
+}
 
 Sender& Connection::sender() {
   if (sender_ == nullptr) {
