@@ -44,7 +44,10 @@ void CoreFixture::Start(const WorldOptions& options, bool connect) {
   for (uint32_t i = 0; i < std::min(options.hosts, 2u); ++i) {
     host(i).on_completion = [this, i](const Completion& completion) { Keep(i, completion); };
   }
-  if (!connect) return;
+  if (connect) Connect();
+}
+
+void CoreFixture::Connect() {
   std::tie(a_, b_) = world_->Connect(0, 1);
   ASSERT_NE(a_, kNoConnection) << "the hosts did not connect";
 }

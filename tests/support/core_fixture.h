@@ -34,6 +34,7 @@ class CoreFixture : public testing::Test {
  protected:
   // Makes the world and connects hosts 0 and 1 (connections a_ and b_), unless told not to.
   void Start(const WorldOptions& options, bool connect = true);
+  void Connect();
   static WorldOptions OptionsFor(const CoreSetup& setup);
   void TearDown() override;
 

@@ -36,6 +36,7 @@ LaneAddress ScriptedLane::AddressOfPort(uint32_t port) {
 uint32_t ScriptedLane::OpenPeer(const LaneAddress& address) {
   uint32_t port = ~0u;  // an address that nobody has: packets to it vanish
   if (address.size == sizeof(port)) std::memcpy(&port, address.bytes.data(), sizeof(port));
+  if (reach_ && !reach_(port)) return 0;
   for (auto& [number, peer] : peers_) {
     if (peer.port == port) {
       ++peer.references;

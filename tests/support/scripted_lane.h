@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   void set_rx_queue(size_t packets) { rx_queue_limit_ = packets; }
   // A port that takes nothing from here any more, as RoomTo says, until `full` is false.
   void set_full(uint32_t port, bool full) { full_port_ = full ? port : ~0u; }
+  // Only these ports can be reached from here; all, unless set.
+  void set_reach(std::function<bool(uint32_t port)> reach) { reach_ = std::move(reach); }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
 
@@ -67,6 +70,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   size_t room_limit_ = 64;
   size_t rx_queue_limit_ = 0;
   uint32_t full_port_ = ~0u;
+  std::function<bool(uint32_t port)> reach_;
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;

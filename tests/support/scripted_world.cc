@@ -7,7 +7,9 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options), n
     if (options_.lanes == LaneKind::kHca) {
       lanes_.push_back(std::make_unique<FakeHcaLane>(&network_, options_.hca_capabilities));
     } else {
-      lanes_.push_back(std::make_unique<ScriptedLane>(&network_, options_.packet_capabilities));
+      LaneCapabilities capabilities = options_.packet_capabilities;
+      if (options_.customize_lane) options_.customize_lane(i % options_.ports, capabilities);
+      lanes_.push_back(std::make_unique<ScriptedLane>(&network_, capabilities));
     }
   }
   for (uint32_t i = 0; i < options_.hosts; ++i) hosts_.push_back(NewHost(i, options_.endpoint.seed + i));

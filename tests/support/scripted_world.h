@@ -31,6 +31,8 @@ struct WorldOptions {
   EndpointOptions endpoint;  // host i gets seed + i
   TestControl control = TestControl::kWindow;
   uint64_t control_bytes = 256 * 1024;
+  // When set, changes what a packet lane is capable of; `port` counts from 0 on each host.
+  std::function<void(uint32_t port, LaneCapabilities& capabilities)> customize_lane;
   // When set, changes each host's options before its endpoint is made.
   std::function<void(uint32_t host, EndpointOptions& endpoint)> customize;
   // When set, makes each host's congestion control instead.

@@ -1,6 +1,7 @@
 #include "tools/perf/command_line.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -135,7 +136,11 @@ absl::StatusOr<api::ContextOptions> ToContextOptions(const PerfArguments& argume
   api::Result<api::ContextOptions> environment = api::ContextOptions::FromEnvironment();
   if (!environment.ok()) return FromApi(environment.status());
   api::ContextOptions options = *environment;
-  if (!arguments.lane.empty()) options.lane = arguments.lane;
+  if (!arguments.lane.empty()) {
+    options.lane = arguments.lane;
+  } else if (std::getenv("PACELINE_LANE") == nullptr) {
+    options.lane = "udp";  // what is measured does not depend on who else is on this host
+  }
   if (!arguments.device.empty()) {
     const std::vector<std::string> devices = absl::StrSplit(arguments.device, ',', absl::SkipWhitespace());
     options.bind = devices;

@@ -25,7 +25,7 @@ class Host::SourceRecorder : public Lane {
   size_t Receive(std::span<RxSegment> out, Time now) override {
     const size_t count = lane_->Receive(out, now);
     for (size_t i = 0; i < count; ++i) {
-      const uint32_t source = lane_->OpenPeer(*out[i].source);
+      const uint32_t source = sim::SimLane::NicOf(lane_->OpenPeer(*out[i].source));
       if (sources_->empty() || sources_->back() != source) sources_->push_back(source);
     }
     return count;

@@ -77,17 +77,17 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.encrypted = channel_ != nullptr && channel_->encrypts();
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
-  const uint32_t all = (1u << context_->ports.size()) - 1, here = peer.ports & all;
-  if (here != 0 && here != all) {
-    peer_.ports = static_cast<uint8_t>(here);
-    last_port_ = static_cast<uint8_t>(std::countr_zero(here));
-  }
+  peer_.routes = OpenRoutes(*context_->environment, context_->ports, peer.addresses);
+  peer_.reach = peer_.routes.Reach();
+  const uint32_t all = (1u << context_->ports.size()) - 1;
+  const uint32_t wanted = peer.ports & peer_.reach, here = wanted != 0 ? wanted : peer_.reach;
+  if (here != 0 && here != all) peer_.ports = static_cast<uint8_t>(here);
+  if (!peer_.prefers(last_port_)) last_port_ = static_cast<uint8_t>(std::countr_zero(peer_.ports));
   for (const Port& port : context_->ports) {
+    if (!peer_.reaches(port.index)) continue;
     if (peer_.segment_bytes == 0 || port.info.segment_bytes < peer_.segment_bytes) {
       peer_.segment_bytes = port.info.segment_bytes;
     }
-    peer_.remote_of[port.index] = static_cast<uint8_t>(port.index % peer_.remote_ports);
-    peer_.handle[port.index] = context_->environment->OpenPeer(port.index, peer.addresses[peer_.remote_of[port.index]]);
   }
   state_ = State::kEstablished;
   keepalive_.Start(now);
@@ -150,12 +150,33 @@ ConnectionEvent Connection::TakeEvent() { return std::move(*std::exchange(event_
 
 void Connection::ClosePeers() {
   if (peer_.remote_ports == 0) return;
-  for (const Port& port : context_->ports) context_->environment->ClosePeer(port.index, peer_.handle[port.index]);
+  CloseRoutes(*context_->environment, peer_.routes);
   peer_.remote_ports = 0;
 }
 
 // Each try takes the next pair of ports: one that is down does not stop the others.
-uint32_t Connection::request_port() const { return tries_ % static_cast<uint32_t>(context_->ports.size()); }
+PortPair Connection::RequestPair() const {
+  const std::vector<PortPair>& pairs = handshake_->pairs;
+  return pairs.empty() ? PortPair() : pairs[tries_ % pairs.size()];
+}
+
+uint8_t Connection::RequestPorts() const {
+  uint8_t ports = 0;
+  for (const PortPair& pair : handshake_->pairs) {
+    if (pair.shares_memory == RequestPair().shares_memory) ports |= static_cast<uint8_t>(1u << pair.local);
+  }
+  return ports;
+}
+
+bool Connection::FindWay(Time now) {
+  const ListenAddress& target = handshake_->address;
+  std::vector<PortPair>& pairs = handshake_->pairs;
+  if (pairs.empty()) {
+    pairs = PairsToTry(*context_->environment, context_->ports, std::span(target.addresses).first(target.ports));
+  }
+  if (pairs.empty()) AwaitAnswer(now);
+  return !pairs.empty();
+}
 
 void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now) {
   const ListenAddress& target = handshake_->address;
@@ -164,7 +185,11 @@ void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time 
   init->listener_nonce = target.nonce;
   init->cookie = handshake_->cookie;
   init->credentials = handshake_->credentials;
-  *address = target.addresses[(tries_ / context_->ports.size()) % std::max<size_t>(1, target.ports)];
+  *address = target.addresses[RequestPair().remote];
+  AwaitAnswer(now);
+}
+
+void Connection::AwaitAnswer(Time now) {
   retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(tries_, 5));
   ++tries_;
 }
@@ -173,7 +198,14 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
   if (state_ != State::kConnecting) return;
   handshake_->cookie = cookie;
   retry_at_ = now;
-  if (tries_ > 0) --tries_;  // the same pair of ports answered
+  if (tries_ == 0 || handshake_->pairs.empty()) return;
+  // The pair that answered goes on. And its kind: the peer may have taken the request, and is not to see another one.
+  --tries_;
+  const PortPair answered = RequestPair();
+  std::vector<PortPair>& pairs = handshake_->pairs;
+  std::erase_if(pairs, [answered](const PortPair& pair) { return pair.shares_memory != answered.shares_memory; });
+  std::rotate(pairs.begin(), std::find(pairs.begin(), pairs.end(), answered), pairs.end());
+  tries_ = 0;
 }
 
 // ---- packets
@@ -286,14 +318,15 @@ bool Connection::LetAckWait(Time now) {
 
 uint32_t Connection::control_port() const {
   if (context_->ports.size() == 1) return last_port_;
-  const auto is_good = [this](const Port& port) {
-    return port.up && (sender_ == nullptr || !sender_->suspects(port.index));
+  const auto is_up = [this](const Port& port) { return port.up && peer_.reaches(port.index); };
+  const auto is_good = [this, is_up](const Port& port) {
+    return is_up(port) && (sender_ == nullptr || !sender_->suspects(port.index));
   };
   const auto& ports = context_->ports;
   if (is_good(ports[last_port_])) return last_port_;
   const auto found = std::find_if(ports.begin(), ports.end(), is_good);
   if (found != ports.end()) return found->index;
-  const auto up = std::find_if(ports.begin(), ports.end(), [](const Port& port) { return port.up; });
+  const auto up = std::find_if(ports.begin(), ports.end(), is_up);
   return ports[last_port_].up || up == ports.end() ? last_port_ : up->index;
 }
 
@@ -393,8 +426,9 @@ void Connection::HandleTimeout(Time now) {
     case State::kConnecting:
       if (now >= give_up_at()) {
         const CloseReason reason = handshake_->hint.value_or(CloseReason::kUnreachable);
-        const std::string detail =
-            handshake_->hint.has_value() ? handshake_->hint_detail : "no answer to the connection request";
+        const std::string detail = handshake_->hint.has_value() ? handshake_->hint_detail
+                                   : handshake_->pairs.empty()  ? "none of our ports reaches any address of the peer"
+                                                                : "no answer to the connection request";
         Finish(reason, OperationStatus::kPeerLost, false, detail, now);
       }
       return;  // the endpoint polls the request

@@ -69,7 +69,8 @@ class Connection final : private wire::FrameHandler {
   bool is_server() const { return listener_ != 0; }
   // What belongs to the handshake: until established, and of a server a little longer.
   struct Handshake {
-    ListenAddress address;
+    ListenAddress address;        // client: where to, and how
+    std::vector<PortPair> pairs;  // client: empty: no port of ours leads there
     wire::Cookie cookie{};
     wire::Hello hello;                // of the client
     crypto::Secret private_key{};     // client's, with a cluster key
@@ -92,9 +93,17 @@ class Connection final : private wire::FrameHandler {
   void NoteForged() {
     if (channel_ != nullptr && released_) channel_->Release();
   }
-  // Client: a request is due, through which port it goes, and the request with the address that it goes to.
+  // Server: a request came in through this port, so that its answer finds its way out there.
+  void AnswerThrough(uint32_t port) {
+    if (state_ == State::kRequested || peer_.reaches(port)) last_port_ = static_cast<uint8_t>(port);
+  }
+  // Client: a request is due, whether any port leads there (false: not now, and it is due again later), through which
+  // port it goes, and the request with the address that it goes to.
   bool RequestDue(Time now) const { return state_ == State::kConnecting && retry_at_ <= now; }
-  uint32_t request_port() const;
+  bool FindWay(Time now);
+  uint32_t request_port() const { return RequestPair().local; }
+  // Bit per local port that the request offers.
+  uint8_t RequestPorts() const;
   void TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now);
   void OnCookie(const wire::Cookie& cookie, Time now);
   // Client: when it stops waiting for an answer.
@@ -166,6 +175,8 @@ class Connection final : private wire::FrameHandler {
     return open() && (keepalive_.ask_due() || receiver_.control_pending() || send_state_.demand_pending != 0);
   }
   bool expects_peer() const;
+  PortPair RequestPair() const;
+  void AwaitAnswer(Time now);
   void DropSender();
   Time SenderTimeout();
   bool HandleSenderTimeout(Time now);

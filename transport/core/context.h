@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "transport/core/counters.h"
 #include "transport/core/endpoint.h"
 #include "transport/core/memory_table.h"
+#include "transport/core/routes.h"
 #include "transport/core/rx/message.h"
 #include "transport/core/tx/message.h"
 
@@ -130,17 +132,26 @@ struct PeerInfo {
   ConnectionId local_connection = kNoConnection;
   ConnectionId peer_connection = kNoConnection;
   uint32_t segment_bytes = 0;
-  bool payload_crc = false;
-  bool encrypted = false;  // what a card would place by itself goes as packets
+  bool payload_crc : 1 = false;
+  bool encrypted : 1 = false;  // what a card would place by itself goes as packets
   uint8_t remote_ports = 0;
-  uint8_t ports = kAllPorts;                           // bit per local port: those to use while one of them is fit
-  FlowInfo flow;                                       // group and base round trip
-  std::array<uint32_t, limits::kMaxPorts> handle{};    // lane's peer handle, by local port
-  std::array<uint8_t, limits::kMaxPorts> remote_of{};  // the peer's port that a local port sends to
+  uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
+  uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit
+  FlowInfo flow;              // group and base round trip
+  Routes routes;
 
   static constexpr uint8_t kAllPorts = 0xff;
   bool prefers_some() const { return ports != kAllPorts; }
+  bool reaches(uint32_t local_port) const { return (reach >> local_port & 1) != 0; }
   bool prefers(uint32_t local_port) const { return (ports >> local_port & 1) != 0; }
+  // A local port that sends to this port of the peer; its first one when none does.
+  uint32_t LocalOf(uint32_t remote_port) const {
+    for (uint32_t port = 0; port < limits::kMaxPorts; ++port) {
+      if (reaches(port) && routes.remote_of[port] == remote_port) return port;
+    }
+    return first_port();
+  }
+  uint32_t first_port() const { return reach == 0 ? 0 : static_cast<uint32_t>(std::countr_zero(reach)); }
 };
 
 }  // namespace paceline

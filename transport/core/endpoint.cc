@@ -201,8 +201,9 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   peer.addresses.assign(hello.addresses.begin(), hello.addresses.begin() + hello.ports);
   peer.segment_bytes = hello.segment_bytes;
   const uint32_t features = hello.features;
+  const uint8_t ports = ReachOf(peer.addresses);
   wire::AcceptPacket accept{
-      .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello()};
+      .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello(ports)};
   std::array<uint8_t, limits::kMaxControlBytes> buffer;
   std::unique_ptr<SecureChannel> channel;
   size_t size = 0;
@@ -211,7 +212,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   } else if (channel = AnswerKeyExchange(*connection, accept, buffer, &size); channel == nullptr) {
     return Refuse(id, now);
   }
-  connection->Establish(peer, WantsChecksum(features), std::move(channel), now);
+  connection->Establish(peer, WantsChecksum(ports, features), std::move(channel), now);
   connection->KeepAccept(std::span(buffer).first(size));
   SendAccept(connection);
   After(connection, now);
@@ -220,9 +221,13 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
 void Endpoint::Impl::Refuse(ConnectionId id, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr || connection->state() != Connection::State::kRequested) return;
-  const wire::Hello hello = connection->handshake().hello;
-  ReplyRefuse(0, hello.addresses[0], connection->peer().peer_connection, connection->nonce(),
-              CloseReason::kRefusedByApplication, &connection->handshake().init_digest);
+  const wire::Hello& hello = connection->handshake().hello;
+  const std::span<const LaneAddress> addresses = std::span(hello.addresses).first(hello.ports);
+  const std::vector<PortPair> ways = PairsToTry(*context_.environment, context_.ports, addresses);
+  if (!ways.empty()) {
+    ReplyRefuse(ways[0].local, addresses[ways[0].remote], connection->peer().peer_connection, connection->nonce(),
+                CloseReason::kRefusedByApplication, &connection->handshake().init_digest);
+  }
   connection->Finish(CloseReason::kRefusedByApplication, OperationStatus::kConnectionClosed, false, "", now);
   After(connection, now);
 }

@@ -10,19 +10,27 @@ constexpr size_t kMaxReplies = 256;          // answers to strangers that wait t
 
 }  // namespace
 
-wire::Hello Endpoint::Impl::OurHello() const {
+wire::Hello Endpoint::Impl::OurHello(uint8_t ports) const {
   wire::Hello hello;
   hello.segment_bytes = ~0u;
   for (const Port& port : context_.ports) {
+    LaneAddress& address = hello.addresses[hello.ports++];
+    if ((ports >> port.index & 1) == 0) continue;
     hello.segment_bytes = std::min(hello.segment_bytes, port.info.segment_bytes);
-    hello.addresses[hello.ports++] = port.address;
+    address = port.address;
   }
-  hello.features = WantsChecksum(0) ? wire::kFeaturePayloadCrc : 0u;
+  hello.features = WantsChecksum(ports, 0) ? wire::kFeaturePayloadCrc : 0u;
   if (identity_.has_value()) {
     hello.features |= wire::kFeatureProtected | (context_.options.encrypt ? wire::kFeatureEncryption : 0u);
   }
   hello.algorithm = context_.options.congestion_control;
   return hello;
+}
+
+uint8_t Endpoint::Impl::ReachOf(std::span<const LaneAddress> addresses) {
+  const Routes routes = OpenRoutes(*context_.environment, context_.ports, addresses);
+  CloseRoutes(*context_.environment, routes);
+  return routes.Reach();
 }
 
 void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now) {
@@ -41,8 +49,9 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   const auto key = std::make_pair(init->client_nonce, init->client_connection);
   if (const auto known = requests_.find(key); known != requests_.end()) {
     Connection* connection = Find(known->second);
-    if (connection != nullptr && connection->open()) SendAccept(connection);
-    return;
+    if (connection == nullptr || !connection->open()) return;
+    connection->AnswerThrough(port);
+    return SendAccept(connection);
   }
   if (!Vouched(*init, body)) {
     return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
@@ -58,12 +67,16 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
     ++context_.counters.rx_malformed;
     return;
   }
+  if (ReachOf(std::span(init->hello.addresses).first(init->hello.ports)) == 0) {
+    return refuse(CloseReason::kRefusedNoRoute);
+  }
   Connection* connection = pending_requests_ >= limits::kMaxPendingAccepts ? nullptr : NewConnection();
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
   SetUp(*connection, listeners_.at(listener->second).setup);
   requests_[key] = connection->id();
   ++pending_requests_;
   connection->StartRequested(*init, digest, listener->second, now);
+  connection->AnswerThrough(port);
   After(connection, now);
 }
 
@@ -143,7 +156,7 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   } else if ((packet->hello.features & wire::kFeatureProtected) != 0) {
     return;  // we asked for no such thing
   }
-  connection->Establish(peer, WantsChecksum(packet->hello.features), std::move(channel), now);
+  connection->Establish(peer, WantsChecksum(ReachOf(peer.addresses), packet->hello.features), std::move(channel), now);
   After(connection, now);
 }
 

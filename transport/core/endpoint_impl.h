@@ -137,16 +137,20 @@ class Endpoint::Impl {
   size_t RoomTo(const Connection& connection, uint32_t port, const TxBurst& burst, size_t filled) const;
 
   // ---- handshake
-  wire::Hello OurHello() const;
+  // Bit per local port that leads to one of the addresses, see Routes.
+  uint8_t ReachOf(std::span<const LaneAddress> addresses);
+  // For a connection over these local ports (a bit each): the addresses of all others are left empty.
+  wire::Hello OurHello(uint8_t ports) const;
 
   void HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now);
 
   void SendAccept(Connection* connection);
-  bool WantsChecksum(uint32_t peer_features) const {
+  bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
     return (peer_features & wire::kFeaturePayloadCrc) != 0 ||
            (context_.options.payload_checksum &&
-            std::any_of(context_.ports.begin(), context_.ports.end(),
-                        [](const Port& port) { return !port.capabilities.keeps_bytes_intact; }));
+            std::any_of(context_.ports.begin(), context_.ports.end(), [ports](const Port& port) {
+              return (ports >> port.index & 1) != 0 && !port.capabilities.keeps_bytes_intact;
+            }));
   }
   // Packets of a keyed connection are encrypted when either side wants it.
   bool Encrypts(uint32_t peer_features) const {

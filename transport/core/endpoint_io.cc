@@ -230,7 +230,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
 
 // What the peer of this connection takes beside what the burst has for it already.
 size_t Endpoint::Impl::RoomTo(const Connection& connection, uint32_t port, const TxBurst& burst, size_t filled) const {
-  const uint32_t peer = connection.peer().handle[port];
+  const uint32_t peer = connection.peer().routes.handle[port];
   const size_t room = context_.environment->RoomTo(port, peer);
   if (room > TxBurst::kSegments) return room;
   const auto begin = burst.segments.begin();
@@ -251,10 +251,15 @@ size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t roo
         replies_.pop_front();
         continue;
       }
-      peer = connection->peer().handle[port];
+      if (connection->control_port() != port) break;
+      peer = connection->peer().routes.handle[port];
     } else {
       if (reply.port != port) break;
       peer = context_.environment->OpenPeer(port, reply.address);
+      if (peer == 0) {
+        replies_.pop_front();
+        continue;
+      }
       reply_peers_.emplace_back(port, peer);
     }
     std::copy_n(reply.bytes.begin(), reply.size, burst.headers[filled].begin());
@@ -293,7 +298,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       const bool asks = connection->ask_due();
       const size_t size = asks ? BuildAsk(*connection, packet) : connection->BuildControl(packet, now);
       if (size > 0) {
-        SetControl(burst, at + filled, connection->peer().handle[port], size);
+        SetControl(burst, at + filled, connection->peer().routes.handle[port], size);
         if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
           burst.segments[at + filled].entropy = NextControlEntropy(port);
           Seal(*connection, burst, at + filled, 1);
@@ -314,7 +319,7 @@ uint16_t Endpoint::Impl::NextControlEntropy(uint32_t port) {
 }
 
 size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now) {
-  if (!connection->RequestDue(now)) {
+  if (!connection->RequestDue(now) || !connection->FindWay(now)) {
     connection->control_link.Unlink();
     After(connection, now);
     return 0;
@@ -324,10 +329,14 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
   connection->control_link.Unlink();
   wire::InitPacket init;
   LaneAddress address;
+  init.hello = OurHello(connection->RequestPorts());
   connection->TakeRequest(&init, &address, now);
-  init.hello = OurHello();
   init.hello.private_data = connection->handshake().private_data;
   const uint32_t peer = context_.environment->OpenPeer(port, address);
+  if (peer == 0) {  // not any more, or not through this port
+    After(connection, now);
+    return 0;
+  }
   reply_peers_.emplace_back(port, peer);
   const size_t size = wire::EncodeInit(init, burst.headers[at]);
   if (identity_.has_value()) {

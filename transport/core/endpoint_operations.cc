@@ -97,7 +97,9 @@ PostResult Endpoint::Impl::PostWrite(ConnectionId id, const WriteRequest& reques
   message->immediate = request.immediate;
   const bool placeable = std::any_of(request.remote.lane_keys.begin(), request.remote.lane_keys.end(),
                                      [](uint64_t key) { return key != 0; });
-  if (placeable && request.buffer.bytes > 0 && context_.ports[0].capabilities.remote_placement) {
+  const bool placing = std::any_of(context_.ports.begin(), context_.ports.end(),
+                                   [](const Port& port) { return port.capabilities.remote_placement; });
+  if (placeable && placing && request.buffer.bytes > 0) {
     message->placement = std::make_unique<PlacementTarget>();
     message->placement->address = request.remote.lane_base + request.remote_offset;
     message->placement->keys = request.remote.lane_keys;

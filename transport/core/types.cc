@@ -86,6 +86,8 @@ std::string_view CloseReasonName(CloseReason reason) {
       return "peer unreachable";
     case CloseReason::kRefusedKey:
       return "refused: other cluster key";
+    case CloseReason::kRefusedNoRoute:
+      return "refused: the peer has no way to our addresses";
     case CloseReason::kProtocolError:
       return "protocol error";
   }

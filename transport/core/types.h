@@ -183,9 +183,10 @@ enum class CloseReason : uint16_t {
   kRefusedMismatch = 7,    // the peer runs another congestion-control algorithm
   kRefusedFull = 8,        // the peer is at its bound of connections
   kRefusedByApplication = 9,
-  kUnreachable = 10,    // no answer to the connection request for the time-out
-  kProtocolError = 11,  // the peer broke the protocol
-  kRefusedKey = 12,     // the peer has another cluster key, or one of the two has none
+  kUnreachable = 10,     // no answer to the connection request for the time-out
+  kProtocolError = 11,   // the peer broke the protocol
+  kRefusedKey = 12,      // the peer has another cluster key, or one of the two has none
+  kRefusedNoRoute = 13,  // none of the peer's ports reaches one of ours
 };
 std::string_view CloseReasonName(CloseReason reason);
 

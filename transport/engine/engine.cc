@@ -19,6 +19,10 @@ constexpr int kSendBursts = 1;
 constexpr size_t kLeastBurst = 16;
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
+// A port that costs a system call to look at, and has not been used for so long while another has, is looked at only
+// now and then: peers of this host, which share memory, do not wait for the network's silence in every pass.
+constexpr Duration kUnused = Duration::Millis(1);
+constexpr Duration kLookInterval = Duration::Micros(5);
 // So long from one pass to the next: the process did not run, or slept.
 constexpr Duration kPause = Duration::Micros(50);
 
@@ -43,6 +47,9 @@ void PutControlLast(std::span<TxSegment> segments) {
 // again by then: it is dropped, which to the core is a loss like any other.
 struct Engine::PortState {
   uint32_t change_count = 0;
+  bool costly_receive = false;
+  Time last_used = Time::Never();              // when something left or arrived through it
+  Time next_look;                              // of a port at rest
   size_t burst_segments = TxBurst::kSegments;  // asked of the core at once
   bool more = false;                           // the pass ended at a bound, not for want of work
   std::array<RxSegment, kReceiveSegments> received;
@@ -98,6 +105,7 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
   for (const auto& lane : lanes_) {
     ports_.push_back(std::make_unique<PortState>());
     ports_.back()->change_count = lane->status().change_count;
+    ports_.back()->costly_receive = lane->capabilities().costly_receive;
     ports_.back()->burst_segments = std::max<size_t>(lane->capabilities().burst_segments, kLeastBurst);
     descriptions.push_back({lane->capabilities(), lane->address()});
   }
@@ -125,7 +133,9 @@ Time Engine::Poll(Time now) {
   const bool paused = now - std::exchange(last_pass_, now) > kPause;
   if (!paused) more_to_send |= HandleTimeouts(now);
   const bool sent = std::exchange(busy_, false);
-  for (uint32_t port = 0; port < ports; ++port) ReceiveAll(port, now);
+  for (uint32_t port = 0; port < ports; ++port) {
+    if (!Rests(port, now)) ReceiveAll(port, now);
+  }
   const bool received = busy_;
   busy_ |= sent;
   if (received && replies_first_ && !paused) {
@@ -154,12 +164,27 @@ void Engine::CheckStatus(uint32_t port, Time now) {
   endpoint_->HandlePortStatus(port, status.up, now);
 }
 
+bool Engine::Rests(uint32_t port, Time now) {
+  PortState& state = *ports_[port];
+  if (!state.costly_receive || WasUsed(state, now)) return false;
+  const auto was_used = [now](const auto& other) { return WasUsed(*other, now); };
+  if (std::none_of(ports_.begin(), ports_.end(), was_used)) return false;
+  if (now < state.next_look) return true;
+  state.next_look = now + kLookInterval;
+  return false;
+}
+
+bool Engine::WasUsed(const PortState& port, Time now) {
+  return !port.last_used.is_never() && now - port.last_used < kUnused;
+}
+
 void Engine::ReceiveAll(uint32_t port, Time now) {
   PortState& state = *ports_[port];
   for (int burst = 0; burst < kReceiveBursts; ++burst) {
     const size_t count = lanes_[port]->Receive(state.received, now);
     if (count == 0) return;
     busy_ = true;
+    state.last_used = now;
     endpoint_->TakeSegments(port, std::span(state.received).first(count), now);
     if (count < state.received.size()) return;
     endpoint_->FinishSegments(now);
@@ -194,6 +219,7 @@ void Engine::SendAll(uint32_t port, Time now) {
     const size_t count = endpoint_->PollTransmit(port, state.burst, room, now);
     if (count == 0) return;
     busy_ = true;
+    state.last_used = now;
     const std::span<TxSegment> segments = std::span(state.burst.segments).first(count);
     if (replies_first_ && count <= kFewSegments) PutControlLast(segments);
     const size_t taken = lane.Send(segments);

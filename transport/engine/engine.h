@@ -55,6 +55,9 @@ class Engine final : private EndpointEnvironment {
   void CheckStatus(uint32_t port, Time now);
   bool HandleTimeouts(Time now);  // false: none was due
   void ReceiveAll(uint32_t port, Time now);
+  // It is not looked at in this pass.
+  bool Rests(uint32_t port, Time now);
+  static bool WasUsed(const PortState& port, Time now);
   void SendAll(Time now);
   void SendAll(uint32_t port, Time now);
 

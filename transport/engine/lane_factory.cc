@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "transport/base/limits.h"
 #include "transport/lane/impair/impair_lane.h"
 #include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/udp/udp_lane.h"
@@ -71,7 +72,16 @@ absl::StatusOr<Lanes> CreateShmLanes(const LaneFactoryOptions& options) {
   return lanes;
 }
 
+// The network for all, and shared memory for who is here. That lane comes first, so that it is in short addresses too.
+absl::StatusOr<Lanes> CreateAutoLanes(const LaneFactoryOptions& options) {
+  absl::StatusOr<Lanes> lanes = CreateUdpLanes(options);
+  if (!lanes.ok() || lanes->size() >= limits::kMaxPorts) return lanes;
+  if (auto shm = CreateShmLane(ShmLaneOptions()); shm.ok()) lanes->insert(lanes->begin(), *std::move(shm));
+  return lanes;
+}
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
+  if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
   if (options.kind == "shm") return CreateShmLanes(options);
   std::vector<std::string> usable;
@@ -103,6 +113,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
 std::vector<LaneKindInfo> ListLaneKinds() {
   const absl::Status shm = CheckShmLane();
   return {
+      {"auto", true, "udp, and shm with peers that it reaches", ""},
       {"udp", true, "kernel UDP sockets, no privilege needed", ""},
       {"shm", shm.ok(), "shared memory between processes of one host and user", std::string(shm.message())},
       {"xdp", false, "AF_XDP sockets", kPlanned},

@@ -16,11 +16,11 @@
 namespace paceline {
 
 struct LaneFactoryOptions {
-  std::string kind = "udp";
-  // udp: one lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
+  std::string kind = "udp";  // or one more of ListLaneKinds
+  // udp, auto: one lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
   // shm: empty, as there is only one lane.
   std::vector<std::string> devices;
-  uint32_t mtu = 0;       // bytes of the largest IP packet (shm: of the largest packet); 0: the interface's
+  uint32_t mtu = 0;       // bytes of the largest IP packet (kind shm: of the largest packet); 0: the interface's
   Rate link_rate;         // zero: as the driver states it
   Impairment impairment;  // none: lanes as they are
 };

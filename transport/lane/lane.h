@@ -38,6 +38,8 @@ struct LaneCapabilities {
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
   bool this_machine_only = false;     // nobody on another machine can send to this lane
+  bool shares_memory = false;         // whom it reaches, no other lane reaches faster: peers of this host
+  bool costly_receive = false;        // Receive makes a system call, even when there is nothing
   bool keeps_bytes_intact = false;    // nothing on the way damages bits: a checksum over payloads would find nothing
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
   uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address

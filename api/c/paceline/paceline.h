@@ -62,7 +62,7 @@ enum { PACELINE_USE_ENVIRONMENT = 1 }; /* flag: PACELINE_* variables are put ove
 typedef struct paceline_options {
   size_t struct_size;
   uint64_t flags;                            /* PACELINE_USE_ENVIRONMENT */
-  const char* lane;                          /* "udp" */
+  const char* lane;                          /* "auto" */
   const char* bind;                          /* interfaces or addresses, comma separated; null: 127.0.0.1 */
   const char* congestion_control;            /* "tita" */
   const char* congestion_control_parameters; /* "key=value,key=value" */

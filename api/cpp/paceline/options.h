@@ -19,7 +19,9 @@ enum class ProgressMode {
 
 struct ContextOptions {
   // -- network
-  std::string lane = "udp";  // PACELINE_LANE: how the ports are driven; `paceline info` lists the kinds
+  // PACELINE_LANE: how the ports are driven; `paceline info` lists the kinds. "auto": kernel UDP sockets, and shared
+  // memory with processes of this host and user.
+  std::string lane = "auto";
   // PACELINE_BIND, comma separated: interfaces ("eth0") or addresses ("192.0.2.1", "[fd00::2]:4791"), a port (lane)
   // each. Empty: 127.0.0.1, which only processes of this machine reach.
   std::vector<std::string> bind;

@@ -17,11 +17,17 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-class ContextTest : public ::testing::TestWithParam<ProgressMode> {
+struct Setup {
+  ProgressMode progress;
+  const char* lane;
+};
+
+class ContextTest : public ::testing::TestWithParam<Setup> {
  protected:
   void SetUp() override {
     ContextOptions options;
-    options.progress = GetParam();
+    options.progress = GetParam().progress;
+    options.lane = GetParam().lane;
     options.connect_timeout_ms = 1000;
     options.linger_ms = 1;  // with manual progress the peer cannot answer while the other context ends
     for (auto& context : contexts_) {
@@ -37,7 +43,7 @@ class ContextTest : public ::testing::TestWithParam<ProgressMode> {
     for (int i = 0; i < 200000; ++i) {
       if (done()) return true;
       for (auto& context : contexts_) context->Progress();
-      if (GetParam() == ProgressMode::kThread) std::this_thread::sleep_for(50us);
+      if (GetParam().progress == ProgressMode::kThread) std::this_thread::sleep_for(50us);
     }
     return done();
   }
@@ -314,8 +320,13 @@ TEST_P(ContextTest, ARegionIsBoundToNobodyElsesConnection) {
   EXPECT_TRUE(contexts_[1]->RegisterMemoryFor(out_, bytes, sizeof(bytes), kRemoteRead).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, ContextTest, ::testing::Values(ProgressMode::kManual, ProgressMode::kThread),
-                         [](const auto& mode) { return mode.param == ProgressMode::kManual ? "Manual" : "Thread"; });
+INSTANTIATE_TEST_SUITE_P(Setups, ContextTest,
+                         ::testing::Values(Setup{ProgressMode::kManual, "udp"}, Setup{ProgressMode::kThread, "udp"},
+                                           Setup{ProgressMode::kManual, "auto"}, Setup{ProgressMode::kThread, "auto"}),
+                         [](const auto& setup) {
+                           return std::string(setup.param.progress == ProgressMode::kThread ? "Thread" : "Manual") +
+                                  (std::string_view(setup.param.lane) == "udp" ? "Udp" : "Auto");
+                         });
 
 // Two threads wait, each for one message, and the first does not come back to see to the second.
 TEST(ContextWait, EveryThreadThatWaitsIsWoken) {
@@ -383,6 +394,47 @@ TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {
   EXPECT_EQ(to, from);
   while (incoming.state() != ConnectionState::kClosed) stays->Wait(5s);
   EXPECT_THAT(incoming.close_reason(), HasSubstr("peer"));
+}
+
+// A peer of this host is spoken to through memory when both sides may, else over the network.
+TEST(AutomaticLane, IsTheFastestThatBothSidesHave) {
+  const auto packets = [](const Context& context, const std::string& port) {
+    for (const Counter& counter : context.counters()) {
+      if (counter.name == port + "_tx_packets") return counter.value;
+    }
+    return uint64_t{0};
+  };
+  const auto has_memory = [](const Context& context) {
+    const auto counters = context.counters();
+    return std::any_of(counters.begin(), counters.end(),
+                       [](const Counter& counter) { return counter.name == "port1_tx_packets"; });
+  };
+  for (const char* other : {"auto", "udp"}) {
+    ContextOptions options;
+    options.progress = ProgressMode::kThread;
+    auto here = Context::Create(options);
+    options.lane = other;
+    auto there = Context::Create(options);
+    ASSERT_TRUE(here.ok() && there.ok());
+    if (!has_memory(*here)) GTEST_SKIP() << "no shared memory here";
+    auto listener = here->Listen();
+    ASSERT_TRUE(listener.ok());
+    auto outgoing = there->Connect(listener->handle());
+    ASSERT_TRUE(outgoing.ok());
+    auto accepted = listener->WaitAccept(5s);
+    ASSERT_TRUE(accepted.ok()) << accepted.status().message();
+    ASSERT_TRUE(outgoing->WaitEstablished(5s).ok());
+    std::vector<uint8_t> from(1 << 20, 0x42), to(from.size());
+    ASSERT_EQ(accepted->Receive({to.data(), to.size()}, 1, 0, 1), PostResult::kOk);
+    ASSERT_EQ(outgoing->Send({from.data(), from.size()}, 1, 2), PostResult::kOk);
+    Completion done;
+    while (here->completions().Poll(&done, 1) == 0) ASSERT_TRUE(here->Wait(5s));
+    EXPECT_EQ(to, from);
+    const bool shared = std::string_view(other) == "auto";
+    const uint64_t by_memory = packets(*here, "port0"), by_network = packets(*here, "port1");
+    EXPECT_EQ(by_memory > 0, shared) << other;
+    EXPECT_EQ(by_network > 0, !shared) << other;
+  }
 }
 
 TEST(ContextCreate, NamesWhatIsWrong) {

@@ -23,7 +23,7 @@ TEST(CountersDoc, ListsEveryCounter) {
   ASSERT_TRUE(context.ok()) << context.status().message();
   for (const Counter& counter : context->counters()) {
     std::string name = counter.name;
-    for (const std::string prefix : {"port0_", "impair_"}) {
+    for (const std::string prefix : {"port0_", "port1_", "impair_"}) {
       if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
     }
     EXPECT_THAT(text.str(), HasSubstr("| `" + name + "` | " + counter.unit + " | " + counter.meaning + " |"));

@@ -125,7 +125,7 @@ TxMessage* Sender::NextToAdmit() {
 }
 
 void Sender::Open(TxMessage* message) {
-  const bool placing = context_->ports[0].capabilities.remote_placement;
+  const bool placing = context_->ports[peer_->first_port()].capabilities.remote_placement;
   if (message->kind == wire::MessageKind::kSend && message->payload_bytes > context_->options.eager_bytes &&
       (placing || message->match_sequence >= clear_limit_)) {
     message->state = TxMessage::State::kWaiting;
@@ -161,7 +161,7 @@ Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
   if (flows_.empty()) flows_.resize(peer_->remote_ports);
   Flow& flow = flows_[remote_port];
   if (flow.controller == nullptr) {
-    const Port& port = context_->ports[remote_port % context_->ports.size()];
+    const Port& port = context_->ports[peer_->LocalOf(remote_port)];
     flow.controller = context_->congestion_control->NewSender(peer_->flow, port.info, now);
     flow.credit_base = flow.tx_total;
     flow.had_backlog = false;
@@ -190,7 +190,7 @@ PathPolicy& Sender::Paths(uint32_t local_port) {
 bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
   return message.placement != nullptr && message.payload_bytes > 0 && !peer_->encrypted &&
          context_->ports[local_port].capabilities.remote_placement &&
-         message.placement->keys[peer_->remote_of[local_port]] != 0;
+         message.placement->keys[peer_->routes.remote_of[local_port]] != 0;
 }
 
 Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const {
@@ -227,6 +227,7 @@ uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
 size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   AdmitNew();
   state_->ready_ports &= static_cast<uint8_t>(~(1u << port));
+  if (!peer_->reaches(port)) return 0;
   size_t filled = 0;
   // What rests gets no probes and announcements either, but for writes, whose paths are asked one by one.
   if (!MayUse(port, now) && !context_->ports[port].capabilities.remote_placement) return 0;
@@ -292,12 +293,12 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
 
 size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !MayUse(port, now)) {
-    if (!flows_.empty()) flows_[peer_->remote_of[port]].next_send = Time::Never();
+    if (!flows_.empty()) flows_[peer_->routes.remote_of[port]].next_send = Time::Never();
     FindNextSend();
     TellBacklogs(now);
     return 0;
   }
-  const uint32_t remote = peer_->remote_of[port];
+  const uint32_t remote = peer_->routes.remote_of[port];
   Flow& flow = ActiveFlow(remote, now);
   TellBacklog(flow, now);
   const Port& local = context_->ports[port];
@@ -398,7 +399,7 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.bytes = packet.bytes;
   entry.entropy = packet.entropy;
   entry.local_port = packet.local_port;
-  entry.remote_port = peer_->remote_of[packet.local_port];
+  entry.remote_port = peer_->routes.remote_of[packet.local_port];
   entry.kind = packet.kind;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
@@ -418,13 +419,13 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
   Paths(packet.local_port);
   const uint64_t psn = Track(packet, now);
   TxMessage* message = packet.message;
-  const uint32_t remote = peer_->remote_of[packet.local_port];
+  const uint32_t remote = peer_->routes.remote_of[packet.local_port];
   Flow& flow = ActiveFlow(remote, now);
   if (message != nullptr) message->last_psn = psn;
   flow.told_end = flow.tx_total + backlog();
 
   segment = TxSegment{};
-  segment.peer = peer_->handle[packet.local_port];
+  segment.peer = peer_->routes.handle[packet.local_port];
   segment.entropy = packet.entropy;
   segment.ecn_capable = context_->ports[packet.local_port].capabilities.ecn;
   segment.payload_bytes = packet.bytes;

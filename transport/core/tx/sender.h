@@ -181,7 +181,7 @@ class Sender {
   void ArmStuckTimer(Time now);
   // A port that looks at it now could find something to do.
   bool NeedsPort() const;
-  uint8_t AllPorts() const { return static_cast<uint8_t>((1u << context_->ports.size()) - 1); }
+  uint8_t AllPorts() const { return peer_->reach; }
   Duration ReorderWindow() const;
   Duration ProbeDelay() const;
   Duration Timeout() const;

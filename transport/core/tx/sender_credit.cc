@@ -60,7 +60,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
   const uint64_t limit = Unwrap(frame.clear_limit, clear_limit_);
   if (limit > clear_limit_ && limit <= next_match_sequence_ + limits::kMaxOperations) {
     clear_limit_ = limit;
-    if (!context_->ports[0].capabilities.remote_placement) {
+    if (!context_->ports[peer_->first_port()].capabilities.remote_placement) {
       for (TxMessage* message = waiting_.front(); message != nullptr;) {
         TxMessage* next = waiting_.Next(message);
         if (message->match_sequence < clear_limit_ && !message->held) Clear(message);

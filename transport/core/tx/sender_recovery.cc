@@ -66,6 +66,7 @@ void Sender::RearmTimeout() {
 
 // The connection's own ports, or all of them while none of its own can be trusted.
 bool Sender::Eligible(uint32_t port) const {
+  if (!peer_->reaches(port)) return false;
   if (peer_->prefers(port)) return true;
   for (const Port& own : context_->ports) {
     if (peer_->prefers(own.index) && own.up && !health_.IsSuspect(own.index)) return false;
@@ -75,7 +76,7 @@ bool Sender::Eligible(uint32_t port) const {
 
 bool Sender::MayUse(uint32_t port, Time now) const {
   if (!Eligible(port)) return false;
-  const auto is_up = [this](uint32_t other) { return context_->ports[other].up; };
+  const auto is_up = [this](uint32_t other) { return context_->ports[other].up && peer_->reaches(other); };
   return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
 }
 
@@ -109,8 +110,8 @@ void Sender::HandleTimeout(Time now) {
     stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
     for (const Port& port : context_->ports) {
       if (!Eligible(port.index)) continue;
-      state_->demand_pending |= static_cast<uint8_t>(1u << peer_->remote_of[port.index]);
-      ActiveFlow(peer_->remote_of[port.index], now);
+      state_->demand_pending |= static_cast<uint8_t>(1u << peer_->routes.remote_of[port.index]);
+      ActiveFlow(peer_->routes.remote_of[port.index], now);
     }
     if (now - held_retried_at_ >= kHeldRetry) {
       held_retried_at_ = now;
@@ -230,7 +231,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       AckSample& sample = totals.by_port[port];
       sample.now = now;
       sample.rtt = rtt;
-      sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[port % context_->ports.size()].info.base_rtt;
+      sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[peer_->LocalOf(port)].info.base_rtt;
       sample.in_flight_bytes = flow.in_flight;
       sample.backlogged = backlog() > 0;
       if (telemetry_news_ && telemetry_->port == port) sample.hops = std::span(telemetry_->hop).first(telemetry_->hops);

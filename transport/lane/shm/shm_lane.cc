@@ -47,6 +47,7 @@ class ShmLane final : public Lane {
         sources_(std::move(listener), epoll_.get(), kSourceMark) {
     capabilities_.max_packet_bytes = options.max_packet_bytes;
     capabilities_.this_machine_only = true;
+    capabilities_.shares_memory = true;
     capabilities_.keeps_bytes_intact = true;
     capabilities_.burst_segments = kBurst;
     capabilities_.delay_error = kDelayError;

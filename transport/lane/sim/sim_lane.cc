@@ -33,11 +33,11 @@ LaneAddress SimLane::AddressOf(uint32_t nic) {
 }
 
 uint32_t SimLane::OpenPeer(const LaneAddress& address) {
-  if (address.size != 4) return kNoPeer;
+  if (address.size != 4) return 0;
   uint32_t nic = 0;
   for (size_t i = 0; i < 4; ++i) nic |= uint32_t{address.bytes[i]} << (8 * i);
   const Topology& topology = fabric_.topology_;
-  return nic < fabric_.nics_ && topology.plane_of(nic) == topology.plane_of(nic_) ? nic : kNoPeer;
+  return nic < fabric_.nics_ && topology.plane_of(nic) == topology.plane_of(nic_) ? PeerOf(nic) : 0;
 }
 
 size_t SimLane::room() const {
@@ -61,7 +61,8 @@ void SimLane::SendOne(const TxSegment& segment) {
                                       : fabric_.config_.max_header_bytes));
   counters_.tx_packets += 1;
   counters_.tx_bytes += segment.header_bytes + segment.payload_bytes;
-  if (segment.peer >= fabric_.nics_ || segment.peer == nic_) {
+  const uint32_t to = NicOf(segment.peer);
+  if (to >= fabric_.nics_ || to == nic_) {
     counters_.tx_drops += 1;  // no such peer, or ourselves: the fabric has no loop back
     return;
   }
@@ -70,11 +71,11 @@ void SimLane::SendOne(const TxSegment& segment) {
   const uint32_t packet = pool.Allocate(segment.header_bytes + (phantom ? 0 : segment.payload_bytes));
   Packet& record = pool[packet];
   record.source = nic_;
-  record.destination = fabric_.topology_.slot_of(segment.peer);
+  record.destination = fabric_.topology_.slot_of(to);
   record.header_bytes = segment.header_bytes;
   record.payload_bytes = segment.payload_bytes;
   record.wire_bytes = fabric_.config_.header_bytes + (segment.control ? 0 : segment.payload_bytes);
-  record.route_hash = Topology::RouteHash(nic_, segment.peer, segment.entropy, fabric_.route_salt_);
+  record.route_hash = Topology::RouteHash(nic_, to, segment.entropy, fabric_.route_salt_);
   if (segment.control) record.set(Packet::kControl);
   if (segment.ecn_capable) record.set(Packet::kEcnCapable);
   if (phantom) record.set(Packet::kPhantom);

@@ -32,14 +32,15 @@ class SimLane : public Lane {
   LaneStatus status() const override { return status_; }
   const LaneCounters& counters() const override { return counters_; }
 
-  // kNoPeer for an address that is no NIC of this plane of the fabric.
+  // 0 for an address that is no NIC of this plane of the fabric; else PeerOf its number.
   uint32_t OpenPeer(const LaneAddress& address) override;
   void ClosePeer(uint32_t) override {}
   size_t room() const override;
   size_t Send(std::span<const TxSegment> segments) override;
   size_t Receive(std::span<RxSegment> out, Time now) override;
 
-  static constexpr uint32_t kNoPeer = 0xffffffff;
+  static constexpr uint32_t NicOf(uint32_t peer) { return peer - 1; }
+  static constexpr uint32_t PeerOf(uint32_t nic) { return nic + 1; }
   static LaneAddress AddressOf(uint32_t nic);
 
  private:

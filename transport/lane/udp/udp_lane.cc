@@ -93,6 +93,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   LaneCapabilities result;
   result.max_packet_bytes = std::min(mtu - IpHeaderBytes(point.address) - kUdpHeader, kMaxDatagramBytes);
   result.this_machine_only = point.interface.loopback;
+  result.costly_receive = true;
   result.ecn = main.ecn;
   result.rx_timestamps = main.timestamps;
   result.delay_error = kDelayError;

@@ -162,6 +162,45 @@ TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
   EXPECT_GT((*engine)->Poll(now), now);
 }
 
+// Not while another lane is busy, that is; and it misses nothing.
+TEST(EngineLooks, AtACostlyLaneThatNobodyUsesOnlyNowAndThen) {
+  auto used = std::make_unique<MemoryLane>(0), costly = std::make_unique<MemoryLane>(1);
+  MemoryLane to_used(2), to_costly(3);
+  MemoryLane::Join(*used, to_used);
+  MemoryLane::Join(*costly, to_costly);
+  costly->set_costly_receive();
+  MemoryLane* const lane = costly.get();
+  std::vector<std::unique_ptr<Lane>> lanes;
+  lanes.push_back(std::move(used));
+  lanes.push_back(std::move(costly));
+  auto engine = Engine::Create(Options(false), std::move(lanes));
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  const uint8_t noise[20] = {};
+  TxSegment segment;
+  segment.header = noise;
+  segment.header_bytes = sizeof(noise);
+  Time now;
+  const auto looks_in = [&](int micros, bool busy) {
+    const int before = lane->looks;
+    for (int i = 0; i < micros; ++i) {
+      now = now + Duration::Micros(1);
+      if (busy) to_used.Send({&segment, 1});
+      (*engine)->Poll(now);
+    }
+    return lane->looks - before;
+  };
+  looks_in(1, true);
+  EXPECT_EQ(looks_in(1000, true), 200);
+  to_costly.Send({&segment, 1});
+  looks_in(5, true);
+  EXPECT_EQ(lane->counters().rx_packets, 1u);
+  EXPECT_EQ(looks_in(500, true), 500) << "it is in use";
+  looks_in(1000, true);
+  EXPECT_EQ(looks_in(1000, true), 200);
+  looks_in(1000, false);
+  EXPECT_EQ(looks_in(1000, false), 1000) << "nothing else is";
+}
+
 TEST_P(EngineTest, AsksTheCoreForNothingWhileThereIsNoRoom) {
   std::vector<uint8_t> from(5'000), to(5'000);
   Exchange(from, to);

@@ -43,6 +43,8 @@ class MemoryLane final : public Lane {
   bool has_descriptor = true;
   bool may_wait = true;  // what PrepareToWait says
   int prepared = 0;      // how often it was asked
+  int looks = 0;         // calls of Receive
+  void set_costly_receive() { capabilities_.costly_receive = true; }
 
   std::string_view name() const override { return name_; }
   const LaneCapabilities& capabilities() const override { return capabilities_; }
@@ -69,6 +71,7 @@ class MemoryLane final : public Lane {
   }
 
   size_t Receive(std::span<RxSegment> out, Time now) override {
+    ++looks;
     given_.clear();
     size_t count = 0;
     while (count < out.size() && !arrived_.empty()) {

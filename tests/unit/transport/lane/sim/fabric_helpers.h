@@ -25,12 +25,12 @@ inline std::unique_ptr<Fabric> Build(const FabricConfig& config) {
   return *std::move(fabric);
 }
 
-inline TxSegment Segment(const std::vector<uint8_t>& header, uint32_t peer,
+inline TxSegment Segment(const std::vector<uint8_t>& header, uint32_t nic,
                          const std::vector<uint8_t>* payload = nullptr) {
   TxSegment segment;
   segment.header = header.data();
   segment.header_bytes = static_cast<uint16_t>(header.size());
-  segment.peer = peer;
+  segment.peer = SimLane::PeerOf(nic);
   if (payload != nullptr) {
     segment.payload = payload->data();
     segment.payload_bytes = static_cast<uint32_t>(payload->size());

@@ -38,7 +38,8 @@ TEST(FabricTest, CarriesRealBytesIntact) {
   std::vector<uint8_t> header(40), payload(4000);
   for (size_t i = 0; i < header.size(); ++i) header[i] = static_cast<uint8_t>(i);
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<uint8_t>(i * 7);
-  const TxSegment segment = Segment(header, from.OpenPeer(to.address()), &payload);
+  const TxSegment segment = Segment(header, 1, &payload);
+  EXPECT_EQ(from.OpenPeer(to.address()), segment.peer);
   EXPECT_EQ(from.Send({&segment, 1}), 1u);
   fabric->Run(Time::Never());
   RxSegment in[4];
@@ -57,10 +58,11 @@ TEST(FabricTest, CarriesRealBytesIntact) {
 TEST(FabricTest, UnknownPeersAreRefusedOrDropped) {
   auto fabric = Build(SmallSwitch());
   SimLane& lane = fabric->lane(0);
-  EXPECT_EQ(lane.OpenPeer(SimLane::AddressOf(4)), SimLane::kNoPeer);
-  EXPECT_EQ(lane.OpenPeer(LaneAddress{}), SimLane::kNoPeer);
+  EXPECT_EQ(lane.OpenPeer(SimLane::AddressOf(4)), 0u);
+  EXPECT_EQ(lane.OpenPeer(LaneAddress{}), 0u);
   const std::vector<uint8_t> header(10);
-  const TxSegment segment = Segment(header, SimLane::kNoPeer);
+  TxSegment segment = Segment(header, 0);
+  segment.peer = 0;
   EXPECT_EQ(lane.Send({&segment, 1}), 1u);
   EXPECT_EQ(lane.counters().tx_drops, 1u);
   fabric->Run(Time::Never());

@@ -53,7 +53,7 @@ class WindowHost : public HostDriver {
         segment.peer = replies_.back();
         replies_.pop_back();
       } else {
-        segment.peer = peers_[next_peer_++ % peers_.size()];
+        segment.peer = SimLane::PeerOf(peers_[next_peer_++ % peers_.size()]);
         segment.payload_bytes = payload_;
         segment.ecn_capable = true;
         ++outstanding_;
