@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -358,6 +360,29 @@ TEST_P(ProtectionTest, ChangedPacketsAreLostPackets) {
 }
 
 // Everything ever sent comes again, later: nothing is taken, nothing is answered.
+// A packet is sealed before the lane copies its payload. What the application changes in between no tag fits any more:
+// such a packet is a lost one, and what is sent again is sealed anew, so the operation ends all the same. Encryption
+// copies the payload as it seals.
+TEST_P(ProtectionTest, MemoryThatChangesUnderASendDelaysItOnly) {
+  Start(Keyed(1, 1, GetParam()));
+  GuardedBuffer& out = NewFilled(1000, 5);
+  GuardedBuffer& in = NewBuffer(1000);
+  const uint64_t received = Receive(1, in);
+  const uint8_t sealed = out.data()[500];
+  const auto changed = static_cast<uint8_t>(~sealed);
+  const uint64_t sent = Send(0, out);
+  auto burst = std::make_unique<TxBurst>();
+  const size_t count = endpoint(0).PollTransmit(0, *burst, TxBurst::kSegments, now());
+  ASSERT_EQ(count, 1u);
+  out.data()[500] = changed;
+  ASSERT_EQ(world().lane(0).Send(std::span(burst->segments).first(count)), 1u);
+  AwaitOk(1, received);
+  AwaitOk(0, sent);
+  EXPECT_EQ(in.data()[500], GetParam() ? sealed : changed);
+  EXPECT_EQ(endpoint(1).counters().rx_forged, GetParam() ? 0u : 1u);
+  EXPECT_EQ(endpoint(0).counters().retransmits > 0, !GetParam());
+}
+
 TEST_P(ProtectionTest, ReplaysAreCountedAndLeftAlone) {
   Start(Keyed(1, 1, GetParam()));
   network().StartCapture();
