@@ -130,6 +130,8 @@ Scenario ScenarioOf(uint64_t seed) {
     s.rx_queue = pick(0u, 0u, 32u);
     if (s.ending == Ending::kCrash && random.Chance(0.6)) s.ending = Ending::kRestart;
     if (random.Chance(0.05)) s.fault_ms = 2000;
+  } else if (s.handshake && random.Chance(0.6)) {
+    s.protection = pick(Protection::kAuthenticated, Protection::kEncrypted);
   }
   return s;
 }
@@ -153,8 +155,8 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
     }
   }
   if (first) return absl::InvalidArgumentError("an empty scenario");
-  if (scenario.protection != Protection::kNone && (!scenario.handshake || scenario.carrier == Carrier::kFabric)) {
-    return absl::InvalidArgumentError("protection needs handshake=1 and another carrier than the fabric");
+  if (scenario.protection != Protection::kNone && !scenario.handshake) {
+    return absl::InvalidArgumentError("protection needs handshake=1");
   }
   const bool needs_scripted =
       scenario.leaps > 0 || scenario.partitions > 0 || scenario.rx_queue > 0 || scenario.ending == Ending::kRestart;

@@ -26,7 +26,7 @@ struct Scenario {
   uint32_t ports = 1;  // per host
   uint32_t connections = 1;
   bool handshake = false;
-  Protection protection = Protection::kNone;  // with a handshake only, and not on the fabric
+  Protection protection = Protection::kNone;  // with a handshake only
   uint32_t operations = 50;                   // per connection and direction
   uint32_t max_bytes = 100'000;
   uint32_t eager_bytes = 16'384;

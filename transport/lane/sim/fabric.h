@@ -59,7 +59,7 @@ struct FabricConfig {
   bool adaptive_routing = false;      // a switch takes the uplink with the shortest queue; ties by hash
   uint32_t mtu_bytes = 4096;          // largest payload
   uint32_t header_bytes = 64;         // nominal size of all headers of a packet
-  uint32_t max_header_bytes = 96;     // room for the opaque header before a payload
+  uint32_t max_header_bytes = 96;     // room for the opaque header before a payload of mtu_bytes
   uint32_t max_control_bytes = 1024;  // room for a packet that is all header
   uint32_t entropies = 256;
   uint32_t nic_queue_packets = 4;  // waiting in a NIC beside the one being sent

@@ -56,9 +56,10 @@ size_t SimLane::Send(std::span<const TxSegment> segments) {
 void SimLane::SendOne(const TxSegment& segment) {
   assert(segment.kind == SegmentKind::kPacket);
   assert(segment.payload_bytes <= fabric_.config_.mtu_bytes);
-  assert(segment.header_bytes <= (segment.payload_bytes == 0
-                                      ? std::max(fabric_.config_.max_control_bytes, fabric_.config_.max_header_bytes)
-                                      : fabric_.config_.max_header_bytes));
+  // A longer header (a protected packet's) takes the room from the payload.
+  assert(segment.header_bytes + segment.payload_bytes <=
+         (segment.payload_bytes == 0 ? std::max(fabric_.config_.max_control_bytes, capabilities_.max_packet_bytes)
+                                     : capabilities_.max_packet_bytes));
   counters_.tx_packets += 1;
   counters_.tx_bytes += segment.header_bytes + segment.payload_bytes;
   const uint32_t to = NicOf(segment.peer);
