@@ -1,10 +1,13 @@
 #!/bin/bash
 # Two network namespaces joined by two virtual cables, of which one is pulled under load and put back: no operation
-# fails, the other cable carries all of them meanwhile, and both carry again.
+# fails, the other cable carries all of them meanwhile, and when it is back each carries 40 to 60 of a hundred bytes.
+# Prints how long it was felt, in least retransmission time-outs too; that is a time, so it is not judged here
+# (PortsTest judges it in virtual time).
 # Status 77: not possible here (needs the right to make network namespaces).
 set -u
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/namespaces.sh"
+here=$(dirname "$0")
+. "$here/common.sh"
+. "$here/namespaces.sh"
 
 ip link add v1 netns $a type veth peer name v1 netns $b || { echo "skipped: no veth"; exit 77; }
 inside $a ip addr add 203.0.113.1/24 dev v1
@@ -12,29 +15,24 @@ inside $b ip addr add 203.0.113.2/24 dev v1
 for space in $a $b; do inside $space ip link set v1 up; done
 sleep 0.2
 
-# packets SPACE: that have left through v1.
-packets() {
-  inside $1 awk '/v1:/ { print $11 }' /proc/net/dev
-}
-
 for op in send write; do
   inside $a "$paceline" perf server --device v0,v1 >"$work/server" 2>&1 &
   server=$!
-  inside $b "$paceline" perf client 198.51.100.1 --device v0,v1 --op $op --size 200000 --seconds 5 --json "$work/r.json" \
-    >"$work/client" 2>&1 &
+  inside $b "$paceline" perf client 198.51.100.1 --device v0,v1 --op $op --size 200000 --rate 20 --seconds 7 \
+    --json "$work/r.json" >"$work/client" 2>&1 &
   client=$!
-  sleep 1.5
-  inside $a ip link set v1 down
   sleep 1
-  pulled=$(packets $b)
-  inside $a ip link set v1 up
-  sleep 1.5
-  back=$(packets $b)
+  inside $b python3 "$here/pull_link.py" $a v1 v0 >"$work/pulled.json" || fail "$op: the cable could not be pulled"
   wait $client || { fail "the client of $op"; cat "$work/client" >&2; kill $server; }
   wait $server || { fail "the server of $op"; cat "$work/server" >&2; }
-  field "$work/r.json" "d['verified']"
-  [[ $pulled -gt 1000 ]] || fail "$op: v1 had carried only $pulled packets when it was pulled"
-  [[ $((back - pulled)) -gt 200 ]] || fail "$op: v1 carried only $((back - pulled)) packets when it was back"
-  echo "$op: v1 carried $pulled packets before and $((back - pulled)) within 1.5 s after it was back"
+  # Whoever sends has seen it go and come; it ends with an error when an operation does.
+  field "$work/r.json" "d['verified'] and d['counters'][1]['port_changes'] == 2"
+  field "$work/pulled.json" "0.4 <= d['share_of_pulled']['before'] <= 0.6"
+  field "$work/pulled.json" "d['share_of_pulled']['out'] == 0 and d['bytes']['out'] > 10e6"
+  field "$work/pulled.json" "0.4 <= d['share_of_pulled']['back'] <= 0.6"
+  echo "$op: $(cat "$work/pulled.json") $(python3 -c "
+import json
+d = json.load(open('$work/r.json'))
+print(d['messages'], 'messages,', d['retransmits'], 'packets sent again,', d['counters'][1].get('timeouts', 0), 'time-outs')")"
 done
 finish

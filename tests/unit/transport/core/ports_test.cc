@@ -102,6 +102,47 @@ TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
   EXPECT_LT(now() - start, Duration::Millis(500));
 }
 
+// A cable that is pulled under load: whether the port tells of it or not, what was on its way there is through by way
+// of the other ports within three retransmission time-outs, and its share is back when it is.
+TEST_P(PortsTest, APulledPortIsFeltForLessThanThreeTimeouts) {
+  for (const bool told : {true, false}) {
+    SCOPED_TRACE(told ? "told" : "silent");
+    const uint32_t pulled = NetworkPort(0, 1);
+    const uint64_t timeouts = endpoint(0).counters().timeouts;
+    StartStream(60, 200'000);
+    world().RunFor(Duration::Micros(200));
+    const size_t all = host(1).completions.size() + pending(1);
+    ASSERT_GT(pending(1), 10u);
+    if (told) {
+      network().SetPortUp(pulled, false);
+    } else {
+      network().SetHook(
+          [pulled](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == pulled || packet.from == pulled; });
+    }
+    const Time start = now();
+    ASSERT_TRUE(world().RunUntil([&] { return host(1).completions.size() == all; }));
+    // The other ports take a millisecond for all of it.
+    EXPECT_LT(now() - start, EndpointOptions().min_timeout * 3);
+    EXPECT_LT(endpoint(0).counters().timeouts - timeouts, 3u);
+    ExpectStream();
+    stream_.clear();
+
+    network().SetPortUp(pulled, true);
+    network().SetHook(nullptr);
+    world().RunFor(Duration::Millis(300));
+    // One that was silent is tried, and grants for it come, with the first messages.
+    for (int i = 0; i < 3; ++i) Exchange(0, 2'000'000);
+    uint64_t before = 0, after = 0;
+    for (uint32_t port = 0; port < GetParam().ports; ++port) before += SentOn(0, port);
+    const uint64_t own = SentOn(0, 1);
+    for (int i = 0; i < 5; ++i) Exchange(0, 2'000'000);
+    for (uint32_t port = 0; port < GetParam().ports; ++port) after += SentOn(0, port);
+    const double share = static_cast<double>(SentOn(0, 1) - own) / static_cast<double>(after - before);
+    EXPECT_GT(share, 0.8 / GetParam().ports);
+    EXPECT_LT(share, 1.2 / GetParam().ports);
+  }
+}
+
 TEST_P(PortsTest, ADeadPortFromTheStart) {
   if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a dead path of a card ends in a verdict: PlacementTest";
   network().SetPortUp(NetworkPort(0, 0), false);
