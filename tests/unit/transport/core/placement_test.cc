@@ -125,6 +125,21 @@ TEST_P(PlacementTest, APathThatDiesForGoodEndsInAVerdict) {
   EXPECT_TRUE(completion.status != OperationStatus::kOk || memory.Holds(1));
 }
 
+// The peer time-out has passed by the clock, but hardly a question was asked meanwhile.
+TEST_P(PlacementTest, AClockThatLeapsMakesNoDeadPath) {
+  GuardedBuffer& memory = NewBuffer(400'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  const uint64_t write = Write(0, NewFilled(400'000, 1), remote);
+  world().RunFor(Duration::Micros(20));
+  network().SetHook([](NetworkPacket&, Fate& fate) { fate.drop = true; });
+  host(0).LeapClock(Duration::Seconds(30));
+  world().RunFor(Duration::Seconds(5));
+  EXPECT_GT(endpoint(0).counters().timeouts, 1u);
+  network().SetHook(nullptr);
+  AwaitOk(0, write);
+  EXPECT_TRUE(memory.Holds(1));
+}
+
 TEST_P(PlacementTest, ARevokedRegionIsNotWritten) {
   GuardedBuffer& memory = NewBuffer(2'000'000);
   RegionId region = 0;

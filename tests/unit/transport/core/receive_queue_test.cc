@@ -201,6 +201,26 @@ TEST_P(ReceiveQueueTest, AClaimedSendWaitsForTheReceiveThatNamesIt) {
   }
 }
 
+TEST_P(ReceiveQueueTest, AClaimedSendIsMetByNoReceiveThatWaits) {
+  for (const size_t bytes : {size_t{64}, size_t{200'000}}) {
+    SendFrom(0, NewFilled(bytes, 1), 3);
+    Settle();
+    const auto claimed = endpoint(2).Peek(queue_, {.tag = 3}, true);
+    ASSERT_TRUE(claimed.has_value());
+    GuardedBuffer &other = NewBuffer(bytes), &in = NewBuffer(bytes);
+    Post({.buffer = Into(other), .tag = 3});
+    Name(0);  // what waits is looked at once more
+    Settle();
+    EXPECT_TRUE(got_.empty());
+    Post({.buffer = Into(in), .claimed = claimed->claimed});
+    Take();
+    EXPECT_TRUE(in.Holds(1));
+    SendFrom(0, NewFilled(bytes, 2), 3);
+    Take();
+    EXPECT_TRUE(other.Holds(2));
+  }
+}
+
 TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
   Name(0);
   Name(1);

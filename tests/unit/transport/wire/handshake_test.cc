@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "transport/base/random.h"
@@ -138,6 +140,15 @@ TEST_F(HandshakeTest, RefusesImpossibleLengths) {
     std::vector<uint8_t> bad = good;
     bad[ports_at + 2] = private_bytes;
     EXPECT_FALSE(ParseInit(bad)) << int{private_bytes};
+  }
+  const std::array<uint8_t, 3> private_data = {9, 8, 7};  // of SomeHello
+  const auto at = std::search(good.begin() + ports_at, good.end(), private_data.begin(), private_data.end());
+  ASSERT_NE(at, good.end());
+  for (const size_t private_bytes : {PrivateData::kMaxBytes, PrivateData::kMaxBytes + 1}) {  // all of them there
+    std::vector<uint8_t> longer = good;
+    longer.insert(longer.begin() + (at - good.begin()), private_bytes - private_data.size(), 1);
+    longer[ports_at + 2] = static_cast<uint8_t>(private_bytes);
+    EXPECT_EQ(ParseInit(longer).has_value(), private_bytes == PrivateData::kMaxBytes) << private_bytes;
   }
   for (const uint8_t name_bytes : {33, 255}) {
     std::vector<uint8_t> bad = good;
