@@ -168,6 +168,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   left.PostRead(a, {.buffer = buffer(20'000).local(), .remote = remote, .remote_offset = 20'000, .user_data = number++},
                 now);
   left.PostAtomic(a, {.remote = remote, .remote_offset = 8, .operand = 1, .user_data = number++}, now);
+  const uint64_t operands[2] = {1, 2};
+  left.PostVectorAtomic(a,
+                        {.elements = 2,
+                         .operands = operands,
+                         .results = buffer(16).data(),
+                         .remote = remote,
+                         .remote_offset = 16,
+                         .user_data = number++},
+                        now);
   left.PostFlush(a, {.user_data = number++}, now);
   send(1, 20'000, 4);
   world.RunFor(Duration::Millis(5));

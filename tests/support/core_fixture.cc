@@ -173,6 +173,13 @@ uint64_t CoreFixture::CompareSwap(uint32_t from, const RemoteMemory& remote, uin
   return Note(from, endpoint(from).PostAtomic(connection(from), request, now(), &posted.id), nullptr, posted);
 }
 
+uint64_t CoreFixture::PostAtomic(uint32_t from, VectorAtomicRequest request, PostResult* result) {
+  const size_t bytes = request.elements * SizeOf(request.type);
+  Posted posted{.lent = static_cast<uint8_t*>(request.results), .lent_bytes = request.results == nullptr ? 0 : bytes};
+  request.user_data = next_operation_;
+  return Note(from, endpoint(from).PostVectorAtomic(connection(from), request, now(), &posted.id), result, posted);
+}
+
 uint64_t CoreFixture::Flush(uint32_t from) {
   Posted posted;
   const FlushRequest request{.user_data = next_operation_};

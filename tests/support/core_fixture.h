@@ -64,6 +64,8 @@ class CoreFixture : public testing::Test {
                 PostResult* result = nullptr);
   uint64_t FetchAdd(uint32_t from, const RemoteMemory& remote, uint64_t offset, uint64_t operand);
   uint64_t CompareSwap(uint32_t from, const RemoteMemory& remote, uint64_t offset, uint64_t compare, uint64_t operand);
+  // `request` without its user data.
+  uint64_t PostAtomic(uint32_t from, VectorAtomicRequest request, PostResult* result = nullptr);
   uint64_t Flush(uint32_t from);
   bool Cancel(uint32_t at, uint64_t operation);
 

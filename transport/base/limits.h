@@ -15,6 +15,7 @@ inline constexpr uint32_t kMaxOpenMessages = 4096;     // messages of one direct
 inline constexpr uint32_t kMaxOutstandingPackets = 16384;  // psns of one connection sent and not resolved
 inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span of one message, in segments
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
+inline constexpr uint32_t kMaxAtomicBytes = 1024;          // of an atomic's target; each vector has as many
 inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of a data packet
 inline constexpr uint32_t kMaxControlBytes = 1024;         // one control packet
 inline constexpr uint32_t kMaxTelemetryHops = 8;           // records of one packet's way, the first ones

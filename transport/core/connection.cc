@@ -77,6 +77,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.encrypted = channel_ != nullptr && channel_->encrypts();
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
+  peer_.atomics = peer.atomics;
   peer_.routes = OpenRoutes(*context_->environment, context_->ports, peer.addresses);
   peer_.reach = peer_.routes.Reach();
   const uint32_t all = (1u << context_->ports.size()) - 1;

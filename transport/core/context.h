@@ -134,6 +134,7 @@ struct PeerInfo {
   uint32_t segment_bytes = 0;
   bool payload_crc : 1 = false;
   bool encrypted : 1 = false;  // what a card would place by itself goes as packets
+  bool atomics : 1 = false;    // understands wire::MessageKind::kAtomic
   uint8_t remote_ports = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
   uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit

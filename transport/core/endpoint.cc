@@ -201,6 +201,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   peer.addresses.assign(hello.addresses.begin(), hello.addresses.begin() + hello.ports);
   peer.segment_bytes = hello.segment_bytes;
   const uint32_t features = hello.features;
+  peer.atomics = (features & wire::kFeatureAtomics) != 0;
   const uint8_t ports = ReachOf(peer.addresses);
   wire::AcceptPacket accept{
       .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello(ports)};
@@ -304,6 +305,10 @@ PostResult Endpoint::PostWrite(ConnectionId connection, const WriteRequest& requ
 }
 PostResult Endpoint::PostRead(ConnectionId connection, const ReadRequest& request, Time now, OperationId* id) {
   return impl_->PostRead(connection, request, now, id);
+}
+PostResult Endpoint::PostVectorAtomic(ConnectionId connection, const VectorAtomicRequest& request, Time now,
+                                      OperationId* id) {
+  return impl_->PostVectorAtomic(connection, request, now, id);
 }
 PostResult Endpoint::PostAtomic(ConnectionId connection, const AtomicRequest& request, Time now, OperationId* id) {
   return impl_->PostAtomic(connection, request, now, id);

@@ -93,6 +93,7 @@ struct EstablishedPeer {
   ConnectionId peer_connection = kNoConnection;
   std::vector<LaneAddress> addresses;  // by the peer's port
   uint32_t segment_bytes = 0;          // 0: as large as our ports allow
+  bool atomics = true;                 // it understands wire::MessageKind::kAtomic
   uint64_t remote_group = 0;           // FlowInfo::remote_group
   Duration base_rtt;                   // zero: not known
   // Bit per local port: data of this connection goes through these, and credit is handed out there, as long as one of
@@ -155,6 +156,9 @@ class Endpoint {
   PostResult PostWrite(ConnectionId connection, const WriteRequest& request, Time now, OperationId* id = nullptr);
   PostResult PostRead(ConnectionId connection, const ReadRequest& request, Time now, OperationId* id = nullptr);
   PostResult PostAtomic(ConnectionId connection, const AtomicRequest& request, Time now, OperationId* id = nullptr);
+  // kInvalidArgument also where the peer is of a version that knows no such atomics.
+  PostResult PostVectorAtomic(ConnectionId connection, const VectorAtomicRequest& request, Time now,
+                              OperationId* id = nullptr);
   PostResult PostFlush(ConnectionId connection, const FlushRequest& request, Time now, OperationId* id = nullptr);
   // True: it will complete with kCancelled. False: too late (it will complete as usual) or unknown.
   bool Cancel(ConnectionId connection, OperationId id, Time now);

@@ -97,6 +97,7 @@ class Endpoint::Impl {
   PostResult PostRead(ConnectionId id, const ReadRequest& request, Time now, OperationId* operation);
 
   PostResult PostAtomic(ConnectionId id, const AtomicRequest& request, Time now, OperationId* operation);
+  PostResult PostVectorAtomic(ConnectionId id, const VectorAtomicRequest& request, Time now, OperationId* operation);
 
   PostResult PostFlush(ConnectionId id, const FlushRequest& request, Time now, OperationId* operation);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "transport/core/endpoint_impl.h"
 
@@ -114,6 +115,7 @@ PostResult Endpoint::Impl::PostRead(ConnectionId id, const ReadRequest& request,
   message->data = nullptr;
   message->payload_bytes = 0;
   message->answer_buffer = static_cast<uint8_t*>(request.buffer.data);
+  message->answer_bytes = request.buffer.bytes;
   message->wants_answer = true;
   message->remote_key = request.remote.key;
   message->remote_offset = request.remote_offset;
@@ -133,6 +135,38 @@ PostResult Endpoint::Impl::PostAtomic(ConnectionId id, const AtomicRequest& requ
   message->remote_offset = request.remote_offset;
   message->operand = request.operand;
   message->compare = request.compare;
+  return PostMessage(id, now, operation, message);
+}
+
+PostResult Endpoint::Impl::PostVectorAtomic(ConnectionId id, const VectorAtomicRequest& request, Time now,
+                                            OperationId* operation) {
+  const uint64_t bytes = uint64_t{request.elements} * SizeOf(request.type);
+  const uint32_t vectors = VectorsOf(request.op);
+  if (bytes == 0 || bytes > limits::kMaxAtomicBytes || !IsAtomicValid(request.op, request.type) ||
+      (vectors > 0 && request.operands == nullptr) || (vectors > 1 && request.compares == nullptr)) {
+    return PostResult::kInvalidArgument;
+  }
+  if (!InBounds(request.remote, request.remote_offset, bytes)) return PostResult::kInvalidMemory;
+  const Connection* connection = Find(id);
+  if (connection != nullptr && connection->state() == Connection::State::kEstablished && !connection->peer().atomics) {
+    return PostResult::kInvalidArgument;
+  }
+  TxMessage* message = NewMessage(Operation::kAtomic, wire::MessageKind::kAtomic, {}, request.user_data);
+  message->length = message->payload_bytes = bytes * vectors;
+  if (vectors > 0) {
+    message->own_bytes = std::make_unique_for_overwrite<uint8_t[]>(message->payload_bytes);
+    std::memcpy(message->own_bytes.get(), request.operands, bytes);
+    if (vectors > 1) std::memcpy(message->own_bytes.get() + bytes, request.compares, bytes);
+    message->data = message->own_bytes.get();
+  }
+  message->atomic_op = request.op;
+  message->atomic_type = request.type;
+  message->elements = request.elements;
+  message->answer_buffer = static_cast<uint8_t*>(request.results);
+  message->answer_bytes = request.results == nullptr ? 0 : bytes;
+  message->wants_answer = true;
+  message->remote_key = request.remote.key;
+  message->remote_offset = request.remote_offset;
   return PostMessage(id, now, operation, message);
 }
 

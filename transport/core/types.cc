@@ -18,6 +18,8 @@ std::string_view OperationName(Operation operation) {
       return "fetch-add";
     case Operation::kCompareSwap:
       return "compare-swap";
+    case Operation::kAtomic:
+      return "atomic";
     case Operation::kFlush:
       return "flush";
   }

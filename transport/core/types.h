@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "transport/base/atomic_operation.h"
 #include "transport/base/limits.h"
 #include "transport/base/private_data.h"
 #include "transport/base/time.h"
@@ -65,7 +66,17 @@ struct LocalBuffer {
 
 // ---- operations
 
-enum class Operation : uint8_t { kSend, kReceive, kWrite, kWriteImmediate, kRead, kFetchAdd, kCompareSwap, kFlush };
+enum class Operation : uint8_t {
+  kSend,
+  kReceive,
+  kWrite,
+  kWriteImmediate,
+  kRead,
+  kFetchAdd,
+  kCompareSwap,
+  kFlush,
+  kAtomic
+};
 std::string_view OperationName(Operation operation);
 
 struct SendRequest {
@@ -121,6 +132,19 @@ struct AtomicRequest {
   uint64_t operand = 0;        // added, or swapped in
   uint64_t compare = 0;        // kCompareSwap
   uint64_t user_data = 0;      // the value before comes back in Completion::result
+};
+
+// An operation on a vector of elements, each of which changes atomically.
+struct VectorAtomicRequest {
+  AtomicOp op = AtomicOp::kSum;
+  AtomicType type = AtomicType::kUint64;
+  uint32_t elements = 0;           // 1 or more, together at most limits::kMaxAtomicBytes
+  const void* operands = nullptr;  // copied; as many elements, unless the operation takes none
+  const void* compares = nullptr;  // copied; operations of two vectors
+  void* results = nullptr;         // gets the values before, until the completion; nullptr: not wanted
+  RemoteMemory remote;
+  uint64_t remote_offset = 0;  // of the first element; the target is aligned to the elements' size (complex: half)
+  uint64_t user_data = 0;
 };
 
 struct FlushRequest {

@@ -36,6 +36,7 @@ enum Feature : uint32_t {
   kFeatureRemotePlacement = 2,  // all ports are lanes with remote placement
   kFeatureProtected = 4,        // the sender has a cluster key: packets are authenticated; credentials follow
   kFeatureEncryption = 8,       // payloads shall be encrypted
+  kFeatureAtomics = 16,         // the sender understands MessageKind::kAtomic
 };
 
 using HandshakeTag = std::array<uint8_t, 16>;

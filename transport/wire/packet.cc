@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "transport/base/limits.h"
 #include "transport/wire/checksum.h"
 
 namespace paceline::wire {
@@ -21,11 +22,25 @@ uint32_t HeaderCrc(std::span<const uint8_t> header) {
 
 bool HasRemote(MessageKind kind) {
   return kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
-         kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap;
+         kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap || kind == MessageKind::kAtomic;
 }
-bool IsAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
+bool IsWordAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
 bool IsAnswer(MessageKind kind) {
   return kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure;
+}
+
+// False: no such operation, or lengths that do not agree.
+bool ParseAtomic(Reader& reader, DataHeader& header) {
+  const uint8_t op = reader.U8(), type = reader.U8(), fetch = reader.U8();
+  reader.U8();
+  header.elements = reader.U32();
+  if (op > kLastAtomicOp || type > kLastAtomicType || fetch > 1 || header.elements == 0) return false;
+  header.atomic_op = static_cast<AtomicOp>(op);
+  header.atomic_type = static_cast<AtomicType>(type);
+  header.fetch = fetch != 0;
+  const uint64_t bytes = uint64_t{header.elements} * SizeOf(header.atomic_type);
+  return IsAtomicValid(header.atomic_op, header.atomic_type) && bytes <= limits::kMaxAtomicBytes &&
+         header.length == bytes * VectorsOf(header.atomic_op);
 }
 
 }  // namespace
@@ -115,10 +130,11 @@ std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const 
     header.remote_key = reader.U64();
     header.remote_offset = reader.U64();
   }
-  if (IsAtomic(header.kind)) {
+  if (IsWordAtomic(header.kind)) {
     header.operand = reader.U64();
     header.compare = reader.U64();
   }
+  if (header.kind == MessageKind::kAtomic && !ParseAtomic(reader, header)) return std::nullopt;
   if (IsAnswer(header.kind)) {
     header.request = reader.U32();
     reader.U32();
@@ -155,9 +171,16 @@ size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
     writer.U64(header.remote_key);
     writer.U64(header.remote_offset);
   }
-  if (IsAtomic(header.kind)) {
+  if (IsWordAtomic(header.kind)) {
     writer.U64(header.operand);
     writer.U64(header.compare);
+  }
+  if (header.kind == MessageKind::kAtomic) {
+    writer.U8(static_cast<uint8_t>(header.atomic_op));
+    writer.U8(static_cast<uint8_t>(header.atomic_type));
+    writer.U8(header.fetch ? 1 : 0);
+    writer.U8(0);
+    writer.U32(header.elements);
   }
   if (IsAnswer(header.kind)) {
     writer.U32(header.request);

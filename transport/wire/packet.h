@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 
+#include "transport/base/atomic_operation.h"
 #include "transport/wire/byte_order.h"
 
 namespace paceline::wire {
@@ -83,8 +84,9 @@ enum class MessageKind : uint8_t {
   kAtomicResponse = 7,  // no payload; value
   kFailure = 8,         // no payload; the request named by `request` was refused with `value` as status
   kAnnounce = 9,        // a write that travels by remote placement: key, offset, length and immediate, no payload
+  kAtomic = 10,         // payload: the vectors that its operation needs. Answered by kReadResponse if it fetches
 };
-inline constexpr uint8_t kLastMessageKind = 9;
+inline constexpr uint8_t kLastMessageKind = 10;
 
 //  Data header, 64 bytes with the common header, then the block of its kind:
 //
@@ -99,6 +101,8 @@ inline constexpr uint8_t kLastMessageKind = 9;
 //  kReadResponse:    64 request (32)        68 reserved (32)
 //  kFetchAdd, kCompareSwap: 64 remote key (64)   72 remote offset (64)   80 operand (64)   88 compare (64)
 //  kAtomicResponse, kFailure: 64 request (32)    68 reserved (32)        72 value (64)
+//  kAtomic:          64 remote key (64)     72 remote offset (64)
+//                    80 operation (8)   81 type (8)   82 fetch (8), 0 or 1   83 reserved (8)   84 elements (32)
 //  then, with kHasFrames: control frames up to the header's end
 struct DataHeader {
   uint8_t flags = 0;
@@ -122,7 +126,11 @@ struct DataHeader {
   uint64_t remote_key = 0, remote_offset = 0;
   uint64_t immediate = 0;
   uint64_t operand = 0, compare = 0;
-  uint32_t request = 0;  // message number of the request that this answers
+  AtomicOp atomic_op = AtomicOp::kMin;
+  AtomicType atomic_type = AtomicType::kInt8;
+  bool fetch = false;     // kAtomic: the values before are wanted
+  uint32_t elements = 0;  // kAtomic; parsed: fits `length` and limits::kMaxAtomicBytes
+  uint32_t request = 0;   // message number of the request that this answers
   uint64_t value = 0;
   // Control frames that ride on the packet. Parsed: bytes of the packet, not looked at yet. Encoded: whole frames, or
   // nothing; they set the flag.

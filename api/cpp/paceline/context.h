@@ -86,6 +86,12 @@ class Connection {
                       OperationId* id = nullptr);
   PostResult CompareSwap(const RemoteMemory& remote, uint64_t remote_offset, uint64_t compare, uint64_t swap,
                          uint64_t user_data, OperationId* id = nullptr);
+  // Elements of any type, each of which changes atomically; aligned to their size, complex ones to that of their parts.
+  // Elements of 8 bytes or less that are not complex: towards all who use atomic instructions there; others: towards
+  // operations that come through the same context of the peer. kInvalidArgument: not a valid operation, or the peer's
+  // version does not know it.
+  PostResult PostAtomic(const Atomic& atomic, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
+                        OperationId* id = nullptr);
   // Completes when everything posted before on this connection is complete.
   PostResult Flush(uint64_t user_data, OperationId* id = nullptr);
   // True: the operation will complete with kCancelled. False: too late, it completes as usual.

@@ -36,10 +36,75 @@ struct Buffer {
 
 // ---- operations
 
-enum class Operation : uint8_t { kSend, kReceive, kWrite, kWriteImmediate, kRead, kFetchAdd, kCompareSwap, kFlush };
+enum class Operation : uint8_t {
+  kSend,
+  kReceive,
+  kWrite,
+  kWriteImmediate,
+  kRead,
+  kFetchAdd,
+  kCompareSwap,
+  kFlush,
+  kAtomic
+};
 const char* OperationName(Operation operation);
 
 using OperationId = uint64_t;
+
+// What an atomic does to each element t of its target, given an operand o and, for the last seven, a compare c.
+// Integers wrap. Bits and masks are for integers; what needs an order is not for complex numbers.
+enum class AtomicOp : uint8_t {
+  kMin,
+  kMax,
+  kSum,
+  kProduct,
+  kLogicalOr,  // the result is 0 or 1
+  kLogicalAnd,
+  kBitOr,
+  kBitAnd,
+  kLogicalXor,
+  kBitXor,
+  kRead,         // no operand
+  kWrite,        // t = o
+  kSwapIfEqual,  // t = o if c == t; the following likewise
+  kSwapIfNotEqual,
+  kSwapIfLessOrEqual,  // c <= t
+  kSwapIfLess,
+  kSwapIfGreaterOrEqual,
+  kSwapIfGreater,
+  kMaskedSwap,  // t = (o & c) | (t & ~c)
+};
+
+enum class AtomicType : uint8_t {
+  kInt8,
+  kUint8,
+  kInt16,
+  kUint16,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat,
+  kDouble,
+  kFloatComplex,
+  kDoubleComplex,
+  kLongDouble,  // where it is x87's, 16 bytes each
+  kLongDoubleComplex,
+};
+
+inline constexpr size_t kMaxAtomicBytes = 1024;  // of all elements of one atomic
+
+struct Atomic {
+  AtomicOp op = AtomicOp::kSum;
+  AtomicType type = AtomicType::kUint64;
+  uint32_t elements = 1;           // 1 or more, together at most kMaxAtomicBytes
+  const void* operands = nullptr;  // as many elements; the caller's again at once
+  const void* compares = nullptr;  // likewise, where the operation compares
+  void* results = nullptr;         // gets the values before, until the completion; nullptr: not wanted
+};
+// Bytes of one element; and whether such an operation is possible, here and at a peer of the same kind of machine.
+size_t AtomicElementBytes(AtomicType type);
+bool IsAtomicValid(AtomicOp op, AtomicType type);
 
 // What the application calls a peer among those whose connections share a receive queue.
 using Source = uint64_t;

@@ -280,6 +280,20 @@ PostResult Connection::CompareSwap(const RemoteMemory& remote, uint64_t remote_o
   return impl_->Post(&Endpoint::PostAtomic, id_, request, id);
 }
 
+PostResult Connection::PostAtomic(const Atomic& atomic, const RemoteMemory& remote, uint64_t remote_offset,
+                                  uint64_t user_data, OperationId* id) {
+  const VectorAtomicRequest request = {.op = static_cast<paceline::AtomicOp>(atomic.op),
+                                       .type = static_cast<paceline::AtomicType>(atomic.type),
+                                       .elements = atomic.elements,
+                                       .operands = atomic.operands,
+                                       .compares = atomic.compares,
+                                       .results = atomic.results,
+                                       .remote = ToCore(remote),
+                                       .remote_offset = remote_offset,
+                                       .user_data = user_data};
+  return impl_->Post(&Endpoint::PostVectorAtomic, id_, request, id);
+}
+
 PostResult Connection::Flush(uint64_t user_data, OperationId* id) {
   return impl_->Post(&Endpoint::PostFlush, id_, FlushRequest{.user_data = user_data}, id);
 }

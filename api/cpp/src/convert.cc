@@ -52,10 +52,24 @@ const char* OperationName(Operation operation) {
       return "fetch_add";
     case Operation::kCompareSwap:
       return "compare_swap";
+    case Operation::kAtomic:
+      return "atomic";
     case Operation::kFlush:
       return "flush";
   }
   return "unknown";
+}
+
+static_assert(static_cast<int>(AtomicOp::kMaskedSwap) == kLastAtomicOp &&
+              static_cast<int>(AtomicOp::kSwapIfEqual) == static_cast<int>(paceline::AtomicOp::kSwapIfEqual) &&
+              static_cast<int>(AtomicType::kLongDoubleComplex) == kLastAtomicType &&
+              static_cast<int>(AtomicType::kFloat) == static_cast<int>(paceline::AtomicType::kFloat) &&
+              kMaxAtomicBytes == limits::kMaxAtomicBytes);
+
+size_t AtomicElementBytes(AtomicType type) { return SizeOf(static_cast<paceline::AtomicType>(type)); }
+
+bool IsAtomicValid(AtomicOp op, AtomicType type) {
+  return paceline::IsAtomicValid(static_cast<paceline::AtomicOp>(op), static_cast<paceline::AtomicType>(type));
 }
 
 const char* PostResultName(PostResult result) {
@@ -123,7 +137,7 @@ RemoteMemory FromCore(const paceline::RemoteMemory& remote) {
 }
 
 Completion FromCore(const paceline::Completion& completion) {
-  static_assert(static_cast<int>(Operation::kFlush) == static_cast<int>(paceline::Operation::kFlush));
+  static_assert(static_cast<int>(Operation::kAtomic) == static_cast<int>(paceline::Operation::kAtomic));
   static_assert(static_cast<int>(OperationStatus::kRemoteError) ==
                 static_cast<int>(paceline::OperationStatus::kRemoteError));
   return {

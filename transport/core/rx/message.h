@@ -54,13 +54,17 @@ struct RxMessage {
   uint64_t remote_key = 0, remote_offset = 0;
   uint32_t request = 0;  // answers: the request of ours
   uint64_t value = 0, operand = 0, compare = 0;
+  AtomicOp atomic_op = AtomicOp::kMin;
+  AtomicType atomic_type = AtomicType::kInt8;
+  bool fetch = false;
+  uint32_t elements = 0;
   PostedReceive* receive = nullptr;   // owned once matched
   uint8_t* target = nullptr;          // where payload goes; nullptr: phantom, or nowhere (see discard)
   uint64_t target_bytes = 0;          // room there; the rest of a longer message is dropped (truncation)
   bool discard = false;               // acknowledged but not kept: its request is gone
   bool placed_by_lane = false;        // remote placement: the sender was given the buffer's key
   uint64_t early_placed = 0;          // bytes placed before `known`
-  std::unique_ptr<uint8_t[]> bounce;  // payload that came before its receive
+  std::unique_ptr<uint8_t[]> bounce;  // payload that came before its receive; operands of an atomic
   uint64_t bounce_bytes = 0;          // charged to the endpoint's bound
 };
 

@@ -128,14 +128,15 @@ class Receiver {
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);
   void ExecuteRequest(RxMessage* message);
-  static wire::MessageKind AnswerTo(wire::MessageKind request);
+  void ExecuteAtomic(RxMessage* message);
+  static wire::MessageKind AnswerTo(const TxMessage& request);
   void FinishAnswer(RxMessage* message);
   void Refuse(RxMessage* message, OperationStatus status);
   void RefuseWrite(RxMessage* message);
   void RefuseSend(RxMessage* message);
   TxMessage* FindRequest(uint32_t number_bits) const;
-  void PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
-                  RegionId region);
+  TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
+                        RegionId region);
   void MarkDone(uint64_t number);
   void ReleaseFailures();
   void Delete(RxMessage* message);

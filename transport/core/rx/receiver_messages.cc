@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "transport/base/sequence.h"
 #include "transport/core/connection.h"
+#include "transport/core/rx/apply_atomic.h"
 #include "transport/core/rx/receiver.h"
 
 namespace paceline {
@@ -15,12 +17,15 @@ using wire::MessageKind;
 bool IsAnswer(MessageKind kind) {
   return kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure;
 }
-bool IsAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
+bool IsRequest(MessageKind kind) {
+  return kind == MessageKind::kReadRequest || kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap ||
+         kind == MessageKind::kAtomic;
+}
 
 // Kinds whose `length` bytes travel in the message itself.
 bool CarriesPayload(MessageKind kind) {
   return kind == MessageKind::kSend || kind == MessageKind::kWrite || kind == MessageKind::kReadResponse ||
-         kind == MessageKind::kAnnounce;
+         kind == MessageKind::kAnnounce || kind == MessageKind::kAtomic;
 }
 
 // What the store of unexpected messages charges beside the payload.
@@ -96,13 +101,13 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
   }
   if (IsAnswer(header.kind) && header.kind == MessageKind::kReadResponse) {
     TxMessage* request = FindRequest(header.request);
-    if (request != nullptr && (!request->wants_answer || request->length != header.length)) {
+    if (request != nullptr && (!request->wants_answer || request->answer_bytes != header.length)) {
       ++counters.rx_malformed;
       return nullptr;
     }
   }
-  const bool is_request = header.kind == MessageKind::kReadRequest || IsAtomic(header.kind);
-  if (is_request && owner_->send_state().open_answers >= limits::kMaxOpenMessages) return nullptr;  // back-pressure
+  if (IsRequest(header.kind) && owner_->send_state().open_answers >= limits::kMaxOpenMessages)
+    return nullptr;  // back-pressure
   const bool reports = (header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce) &&
                        (header.flags & wire::kHasImmediate) != 0;
   if (reports && !context_->completions.Reserve()) return nullptr;  // back-pressure
@@ -122,6 +127,10 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
   message->value = header.value;
   message->operand = header.operand;
   message->compare = header.compare;
+  message->atomic_op = header.atomic_op;
+  message->atomic_type = header.atomic_type;
+  message->fetch = header.fetch;
+  message->elements = header.elements;
   message->has_immediate = (header.flags & wire::kHasImmediate) != 0;
   message->immediate = header.immediate;
   const uint64_t payload = CarriesPayload(header.kind) ? header.length : 0;
@@ -161,10 +170,15 @@ bool Receiver::Begin(RxMessage* message) {
       message->discard = request == nullptr;
       if (request != nullptr) {
         message->target = request->answer_buffer;
-        message->target_bytes = request->answer_buffer == nullptr ? 0 : request->length;
+        message->target_bytes = request->answer_buffer == nullptr ? 0 : request->answer_bytes;
       }
       break;
     }
+    case MessageKind::kAtomic:
+      if (message->length > 0) message->bounce = std::make_unique<uint8_t[]>(message->length);
+      message->target = message->bounce.get();
+      message->target_bytes = message->length;
+      break;
     default:
       break;
   }
@@ -351,6 +365,10 @@ void Receiver::Complete(RxMessage* message) {
       ExecuteRequest(message);
       if (message->failed) return;
       break;
+    case MessageKind::kAtomic:
+      ExecuteAtomic(message);
+      if (message->failed) return;
+      break;
     case MessageKind::kReadResponse:
     case MessageKind::kAtomicResponse:
     case MessageKind::kFailure:
@@ -400,8 +418,28 @@ void Receiver::ExecuteRequest(RxMessage* message) {
   PostAnswer(message, MessageKind::kAtomicResponse, before, nullptr, 0, kUnregistered);
 }
 
-MessageKind Receiver::AnswerTo(MessageKind request) {
-  return request == MessageKind::kReadRequest ? MessageKind::kReadResponse : MessageKind::kAtomicResponse;
+// What the values were goes back in the memory in which the operands came.
+void Receiver::ExecuteAtomic(RxMessage* message) {
+  const uint64_t bytes = message->elements * SizeOf(message->atomic_type);
+  const Region* region = context_->memory.CheckRemote(message->remote_key, message->remote_offset, bytes, kRemoteAtomic,
+                                                      peer_->local_connection);
+  uint8_t* at = region == nullptr || region->base == nullptr ? nullptr : region->At(message->remote_offset);
+  if (at == nullptr || !IsAligned(message->atomic_type, at)) return Refuse(message, OperationStatus::kRemoteAccess);
+  if (message->fetch && message->bounce == nullptr) message->bounce = std::make_unique<uint8_t[]>(bytes);
+  uint8_t* vectors = message->bounce.get();
+  ApplyAtomic(message->atomic_op, message->atomic_type, message->elements, at, vectors,
+              message->length > bytes ? vectors + bytes : nullptr, message->fetch ? vectors : nullptr);
+  if (!message->fetch) {
+    PostAnswer(message, MessageKind::kAtomicResponse, 0, nullptr, 0, kUnregistered);
+    return;
+  }
+  TxMessage* answer = PostAnswer(message, MessageKind::kReadResponse, 0, vectors, bytes, kUnregistered);
+  answer->own_bytes = std::move(message->bounce);
+}
+
+MessageKind Receiver::AnswerTo(const TxMessage& request) {
+  const bool with_payload = request.kind == MessageKind::kReadRequest || request.answer_bytes > 0;
+  return with_payload ? MessageKind::kReadResponse : MessageKind::kAtomicResponse;
 }
 
 void Receiver::FinishAnswer(RxMessage* message) {
@@ -413,7 +451,7 @@ void Receiver::FinishAnswer(RxMessage* message) {
       status = OperationStatus::kRemoteError;
     }
     owner_->sender().FinishRequest(request, status, 0);
-  } else if (request->wants_answer && message->kind == AnswerTo(request->kind)) {
+  } else if (request->wants_answer && message->kind == AnswerTo(*request)) {
     owner_->sender().FinishRequest(request, OperationStatus::kOk, message->value);
   }
 }
@@ -451,8 +489,8 @@ TxMessage* Receiver::FindRequest(uint32_t number_bits) const {
   return sender == nullptr ? nullptr : sender->FindMessage(number_bits);
 }
 
-void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
-                          RegionId region) {
+TxMessage* Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, const uint8_t* data,
+                                uint64_t bytes, RegionId region) {
   TxMessage* answer = context_->tx_messages.New();
   answer->kind = kind;
   answer->reports = false;
@@ -462,6 +500,7 @@ void Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t value, 
   answer->payload_bytes = answer->length = bytes;
   answer->region = region;
   owner_->sender().Post(answer, Time());
+  return answer;
 }
 
 void Receiver::ReleaseFailures() {

@@ -57,11 +57,15 @@ struct TxMessage {
   uint64_t tag = 0;
   uint64_t remote_key = 0, remote_offset = 0;
   uint64_t immediate = 0, operand = 0, compare = 0;
-  uint32_t request = 0;       // answers: low bits of the request's number
-  uint64_t value = 0;         // answers
-  uint64_t answer_bytes = 0;  // reads: where the answer goes
-  uint8_t* answer_buffer = nullptr;
-  RegionId region = kUnregistered;  // of the local buffer
+  AtomicOp atomic_op = AtomicOp::kMin;
+  AtomicType atomic_type = AtomicType::kInt8;
+  uint32_t elements = 0;                 // atomics on vectors
+  std::unique_ptr<uint8_t[]> own_bytes;  // `data` is here: atomics on vectors, and their answers
+  uint32_t request = 0;                  // answers: low bits of the request's number
+  uint64_t value = 0;                    // answers
+  uint64_t answer_bytes = 0;             // requests: length of the payload that answers them
+  uint8_t* answer_buffer = nullptr;      // where it goes
+  RegionId region = kUnregistered;       // of the local buffer
   uint64_t user_data = 0;
   OperationId operation_id = 0;
   uint64_t sequence = 0;  // of the operation in posting order; kFlush: how many were posted before it

@@ -478,6 +478,10 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
     header.remote_offset = message->remote_offset;
     header.operand = message->operand;
     header.compare = message->compare;
+    header.atomic_op = message->atomic_op;
+    header.atomic_type = message->atomic_type;
+    header.elements = message->elements;
+    header.fetch = message->answer_bytes > 0;
     header.request = message->request;
     header.value = message->value;
     if (message->has_immediate) {

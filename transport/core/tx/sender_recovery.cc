@@ -441,6 +441,14 @@ void Sender::MaybeFinish(TxMessage* message) {
   Finish(message, OperationStatus::kOk);
 }
 
+namespace {
+
+uint64_t TransferredBytes(const TxMessage& message) {
+  return message.kind == wire::MessageKind::kAtomic ? message.elements * SizeOf(message.atomic_type) : message.length;
+}
+
+}  // namespace
+
 void Sender::Finish(TxMessage* message, OperationStatus status) {
   const bool numbered = message->state != TxMessage::State::kQueued;
   if (message->state == TxMessage::State::kSending) {
@@ -461,7 +469,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
                         .status = status,
                         .connection = peer_->local_connection,
                         .user_data = message->user_data,
-                        .bytes = status == OperationStatus::kOk ? message->length : 0,
+                        .bytes = status == OperationStatus::kOk ? TransferredBytes(*message) : 0,
                         .result = message->value});
     if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
   } else {

@@ -31,13 +31,20 @@ DataHeader SomeHeader(MessageKind kind, bool immediate) {
   header.match_sequence = 0xb1b2b3b4;
   const bool remote = kind == MessageKind::kWrite || kind == MessageKind::kAnnounce ||
                       kind == MessageKind::kReadRequest || kind == MessageKind::kFetchAdd ||
-                      kind == MessageKind::kCompareSwap;
+                      kind == MessageKind::kCompareSwap || kind == MessageKind::kAtomic;
   if (kind == MessageKind::kSend) header.tag = 0xc1c2c3c4c5c6c7c8;
   if (remote) header.remote_key = 0xd1d2d3d4d5d6d7d8, header.remote_offset = 0xe1e2e3e4e5e6e7e8;
   if (kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap) header.operand = 77, header.compare = 88;
   if (kind >= MessageKind::kAtomicResponse && kind <= MessageKind::kFailure) header.value = 99;
   if (kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure) {
     header.request = 66;
+  }
+  if (kind == MessageKind::kAtomic) {
+    header.atomic_op = AtomicOp::kSwapIfLess;
+    header.atomic_type = AtomicType::kDouble;
+    header.fetch = true;
+    header.elements = 5;
+    header.length = 80;
   }
   if (immediate) header.immediate = 0xf1f2f3f4f5f6f7f8;
   return header;
@@ -59,6 +66,10 @@ void ExpectSame(const DataHeader& a, const DataHeader& b) {
   EXPECT_EQ(a.backlog, b.backlog);
   EXPECT_EQ(a.tx_total, b.tx_total);
   EXPECT_EQ(a.lost_total, b.lost_total);
+  EXPECT_EQ(a.atomic_op, b.atomic_op);
+  EXPECT_EQ(a.atomic_type, b.atomic_type);
+  EXPECT_EQ(a.fetch, b.fetch);
+  EXPECT_EQ(a.elements, b.elements);
   EXPECT_EQ(a.match_sequence, b.match_sequence);
   EXPECT_EQ(a.tag, b.tag);
   EXPECT_EQ(a.remote_key, b.remote_key);
@@ -176,6 +187,34 @@ TEST(PacketTest, WellSignedNonsenseIsRefused) {
     kind[38] = static_cast<uint8_t>(value);
     EXPECT_FALSE(parses(kind));
   }
+}
+
+// What an atomic works on is bounded before anybody looks at it, and its lengths agree.
+TEST(PacketTest, AtomicsThatMakeNoSenseAreRefused) {
+  const auto parses = [](AtomicOp op, AtomicType type, uint32_t elements, uint64_t length) {
+    DataHeader header = SomeHeader(MessageKind::kAtomic, false);
+    header.atomic_op = op;
+    header.atomic_type = type;
+    header.elements = elements;
+    header.length = length;
+    const std::vector<uint8_t> bytes = Encoded(header);
+    bool bad_checksum = false;
+    const auto common = ParseCommon(bytes, &bad_checksum);
+    return common && ParseData(*common, bytes).has_value();
+  };
+  EXPECT_TRUE(parses(AtomicOp::kSum, AtomicType::kUint64, 2, 16));
+  EXPECT_TRUE(parses(AtomicOp::kSwapIfEqual, AtomicType::kUint64, 2, 32));
+  EXPECT_TRUE(parses(AtomicOp::kRead, AtomicType::kUint64, 2, 0));
+  EXPECT_TRUE(parses(AtomicOp::kWrite, AtomicType::kUint8, limits::kMaxAtomicBytes, limits::kMaxAtomicBytes));
+  EXPECT_FALSE(parses(AtomicOp::kWrite, AtomicType::kUint8, limits::kMaxAtomicBytes + 1, limits::kMaxAtomicBytes + 1));
+  EXPECT_FALSE(parses(AtomicOp::kSum, AtomicType::kUint64, 0, 0));
+  EXPECT_FALSE(parses(AtomicOp::kSum, AtomicType::kUint64, 2, 15));
+  EXPECT_FALSE(parses(AtomicOp::kSum, AtomicType::kUint64, 2, 32));
+  EXPECT_FALSE(parses(AtomicOp::kSum, AtomicType::kUint64, 0x20000001, uint64_t{0x20000001} * 8));
+  EXPECT_FALSE(parses(AtomicOp::kBitOr, AtomicType::kDouble, 1, 8));
+  EXPECT_FALSE(parses(AtomicOp::kMin, AtomicType::kFloatComplex, 1, 8));
+  EXPECT_FALSE(parses(static_cast<AtomicOp>(kLastAtomicOp + 1), AtomicType::kUint64, 1, 8));
+  EXPECT_FALSE(parses(AtomicOp::kSum, static_cast<AtomicType>(kLastAtomicType + 1), 1, 8));
 }
 
 TEST(PacketTest, AForeignVersionIsTold) {
