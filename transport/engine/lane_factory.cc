@@ -8,6 +8,7 @@
 #include "transport/base/limits.h"
 #include "transport/lane/impair/impair_lane.h"
 #include "transport/lane/shm/shm_lane.h"
+#include "transport/lane/udp/udp_address.h"
 #include "transport/lane/udp/udp_lane.h"
 
 namespace paceline {
@@ -108,6 +109,15 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
     ++impairment.seed;  // ports fail each in their own way
   }
   return lanes;
+}
+
+absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text) {
+  if (kind == "udp") return ParseLaneAddress(text);
+  return absl::UnimplementedError(absl::StrCat("lane \"", kind, "\" has no addresses that people write"));
+}
+
+std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address) {
+  return kind == "udp" ? FormatLaneAddress(address) : "";
 }
 
 std::vector<LaneKindInfo> ListLaneKinds() {

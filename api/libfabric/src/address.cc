@@ -7,13 +7,16 @@
 namespace paceline::libfabric {
 
 Address ToAddress(const api::Handle& handle) {
-  Address address;
   const auto listen = api::DecodeHandle(handle);
-  if (!listen.ok()) return address;
-  std::memcpy(address.bytes.data(), &listen->nonce, 8);
+  return listen.ok() ? ToAddress(*listen) : Address();
+}
+
+Address ToAddress(const ListenAddress& listen) {
+  Address address;
+  std::memcpy(address.bytes.data(), &listen.nonce, 8);
   size_t at = 9;
-  for (size_t port = 0; port < listen->ports; ++port) {
-    const LaneAddress& lane = listen->addresses[port];
+  for (size_t port = 0; port < listen.ports; ++port) {
+    const LaneAddress& lane = listen.addresses[port];
     if (at + 1 + lane.size > Address::kBytes) break;
     address.bytes[at] = lane.size;
     std::copy_n(lane.bytes.begin(), lane.size, address.bytes.begin() + static_cast<std::ptrdiff_t>(at) + 1);
@@ -23,7 +26,9 @@ Address ToAddress(const api::Handle& handle) {
   return address;
 }
 
-api::Handle ToHandle(const Address& address) {
+api::Handle ToHandle(const Address& address) { return api::EncodeHandle(ToListenAddress(address)); }
+
+ListenAddress ToListenAddress(const Address& address) {
   ListenAddress listen;
   std::memcpy(&listen.nonce, address.bytes.data(), 8);
   size_t at = 9;
@@ -36,7 +41,7 @@ api::Handle ToHandle(const Address& address) {
     at += 1 + size;
     ++listen.ports;
   }
-  return api::EncodeHandle(listen);
+  return listen;
 }
 
 std::string ToText(const Address& address) {

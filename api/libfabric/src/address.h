@@ -12,6 +12,7 @@
 #include <string>
 
 #include "paceline/types.h"
+#include "transport/core/types.h"
 
 namespace paceline::libfabric {
 
@@ -24,6 +25,15 @@ struct Address {
     std::memcpy(address.bytes.data(), bytes, kBytes);
     return address;
   }
+  // Of a receive context of the same endpoint: they listen one beside the other.
+  Address OfContext(uint64_t context) const {
+    Address address = *this;
+    uint64_t service;
+    std::memcpy(&service, address.bytes.data(), sizeof(service));
+    service += context;
+    std::memcpy(address.bytes.data(), &service, sizeof(service));
+    return address;
+  }
   friend bool operator==(const Address&, const Address&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const Address& address) {
@@ -32,8 +42,16 @@ struct Address {
 };
 
 Address ToAddress(const api::Handle& handle);
+Address ToAddress(const ListenAddress& listen);
+// The number of its listener.
+inline uint64_t ServiceOf(const Address& address) {
+  uint64_t service;
+  std::memcpy(&service, address.bytes.data(), sizeof(service));
+  return service;
+}
 // Whatever the bytes, a handle; a damaged one leads nowhere.
 api::Handle ToHandle(const Address& address);
+ListenAddress ToListenAddress(const Address& address);
 // "fi_paceline://" and the bytes in hexadecimal digits, without zeros at the end.
 std::string ToText(const Address& address);
 

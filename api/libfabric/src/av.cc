@@ -5,6 +5,7 @@
 
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/names.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -37,7 +38,12 @@ fi_ops_av calls = {
     .size = sizeof(fi_ops_av),
     .insert = [](fid_av* av, const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags,
                  void* context) { return static_cast<Av*>(av)->Insert(addresses, count, indices, flags, context); },
-    .insertsvc = NotSupported(),
+    .insertsvc =
+        [](fid_av* av, const char* node, const char* service, fi_addr_t* index, uint64_t flags, void* context) {
+          const auto address = PeerAddress(node, service, false);
+          return address.has_value() ? static_cast<Av*>(av)->Insert(address->bytes.data(), 1, index, flags, context)
+                                     : -FI_EINVAL;
+        },
     .insertsym = NotSupported(),
     .remove = [](fid_av* av, fi_addr_t* indices, size_t count,
                  uint64_t) { return static_cast<Av*>(av)->RemoveAddresses(indices, count); },
@@ -49,7 +55,8 @@ fi_ops_av calls = {
 
 }  // namespace
 
-Av::Av(Domain* domain, bool asynchronous) : fid_av{}, domain_(domain), asynchronous_(asynchronous) {
+Av::Av(Domain* domain, bool asynchronous, uint32_t context_bits)
+    : fid_av{}, domain_(domain), asynchronous_(asynchronous), context_bits_(context_bits) {
   ++domain_->references;
 }
 Av::~Av() { --domain_->references; }
@@ -120,14 +127,17 @@ fi_addr_t Av::FirstOf(fi_addr_t index) const {
   return address == nullptr ? FI_ADDR_NOTAVAIL : IndexOf(*address);
 }
 
-const Address* Av::Find(fi_addr_t index) const {
+const Address* Av::Find(fi_addr_t address) const {
+  const fi_addr_t index = context_bits_ == 0 ? address : address & (~0ull >> context_bits_);
   return index < entries_.size() && entries_[index].live ? &entries_[index].address : nullptr;
 }
 
 int OpenAv(fid_domain* domain, fi_av_attr* attributes, fid_av** result, void* context) {
   const fi_av_attr wanted = attributes == nullptr ? fi_av_attr{} : *attributes;
-  if (wanted.name != nullptr || wanted.rx_ctx_bits != 0) return -FI_ENOSYS;
-  auto* av = new (std::nothrow) Av(static_cast<Domain*>(domain), (wanted.flags & FI_EVENT) != 0);
+  if (wanted.name != nullptr) return -FI_ENOSYS;
+  if (wanted.rx_ctx_bits < 0 || wanted.rx_ctx_bits > kMaxContextBits) return -FI_EINVAL;
+  auto* av = new (std::nothrow)
+      Av(static_cast<Domain*>(domain), (wanted.flags & FI_EVENT) != 0, static_cast<uint32_t>(wanted.rx_ctx_bits));
   if (av == nullptr) return -FI_ENOMEM;
   av->fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &object_calls};
   av->ops = &calls;

@@ -17,7 +17,7 @@ namespace paceline::libfabric {
 
 class Av : public fid_av {
  public:
-  Av(Domain* domain, bool asynchronous);
+  Av(Domain* domain, bool asynchronous, uint32_t context_bits);
   ~Av();
 
   Domain* domain() const { return domain_; }
@@ -37,6 +37,9 @@ class Av : public fid_av {
   // The same of an index; and its address, or nullptr.
   fi_addr_t FirstOf(fi_addr_t index) const;
   const Address* Find(fi_addr_t index) const;
+  // Addresses may name a receive context of their peer in so many of their highest bits.
+  uint32_t context_bits() const { return context_bits_; }
+  uint64_t ContextOf(fi_addr_t address) const { return context_bits_ == 0 ? 0 : address >> (64 - context_bits_); }
 
  private:
   struct Entry {
@@ -47,6 +50,7 @@ class Av : public fid_av {
   Domain* domain_;
   Eq* eq_ = nullptr;
   const bool asynchronous_;
+  const uint32_t context_bits_;
   std::vector<Entry> entries_;
   absl::flat_hash_map<Address, fi_addr_t> index_of_;
   std::vector<Endpoint*> endpoints_;

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/fid.h"
 
 namespace paceline::libfabric {
@@ -47,7 +48,11 @@ fi_ops_cntr calls = {
 }  // namespace
 
 Counter::Counter(Domain* domain, fi_wait_obj wait) : fid_cntr{}, domain_(domain), wait_(wait) { ++domain_->references; }
-Counter::~Counter() { --domain_->references; }
+Counter::~Counter() {
+  const Domain::Guard guard(domain_);
+  domain_->deferred().Forget(this);
+  --domain_->references;
+}
 
 uint64_t Counter::Read() {
   const Domain::Guard guard(domain_);
@@ -64,6 +69,7 @@ uint64_t Counter::ReadErrors() {
 void Counter::Change(uint64_t Counter::*field, uint64_t value, bool add) {
   const Domain::Guard guard(domain_);
   this->*field = add ? this->*field + value : value;
+  domain_->deferred().Run();
 }
 
 int Counter::Wait(uint64_t threshold, int timeout) {

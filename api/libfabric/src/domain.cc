@@ -13,12 +13,15 @@
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/cq.h"
+#include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/interfaces.h"
 #include "api/libfabric/src/mr.h"
+#include "api/libfabric/src/names.h"
 #include "api/libfabric/src/poll.h"
+#include "api/libfabric/src/scalable.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -38,17 +41,33 @@ int Close(fid* object) {
 // Events of memory registration: it is complete when the call returns.
 int Bind(fid*, fid* other, uint64_t) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; }
 
+int Control(fid* object, int command, void* argument) {
+  auto* domain = FromFid<Domain, fid_domain>(object);
+  const Domain::Guard guard(domain);
+  switch (command) {
+    case FI_QUEUE_WORK:
+      return QueueWork(domain->deferred(), static_cast<fi_deferred_work*>(argument));
+    case FI_CANCEL_WORK:
+      return domain->deferred().Cancel(argument) ? 0 : -FI_ENOENT;
+    case FI_FLUSH_WORK:
+      domain->deferred().Clear();
+      return 0;
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
 fi_ops object_calls = {
-    .size = sizeof(fi_ops), .close = Close, .bind = Bind, .control = NotSupported(), .ops_open = NotSupported()};
+    .size = sizeof(fi_ops), .close = Close, .bind = Bind, .control = Control, .ops_open = NotSupported()};
 fi_ops_domain calls = {.size = sizeof(fi_ops_domain),
                        .av_open = OpenAv,
                        .cq_open = OpenCq,
                        .endpoint = OpenEndpoint,
-                       .scalable_ep = NotSupported(),
+                       .scalable_ep = OpenScalable,
                        .cntr_open = OpenCounter,
                        .poll_open = OpenPoll,
-                       .stx_ctx = NotSupported(),
-                       .srx_ctx = NotSupported(),
+                       .stx_ctx = OpenSharedTransmit,
+                       .srx_ctx = OpenSharedReceive,
                        .query_atomic = QueryAtomic,
                        .query_collective = NotSupported(),
                        .endpoint2 = NotSupported()};
@@ -61,13 +80,17 @@ Domain::Domain(api::Context paceline, const fi_info& info)
     : fid_domain{},
       paceline_(std::move(paceline)),
       locked_(!OneThread(info.domain_attr->threading)),
-      mr_mode_(info.domain_attr->mr_mode) {}
+      mr_mode_(info.domain_attr->mr_mode),
+      deferred_(std::make_unique<DeferredQueue>()) {}
+
+Domain::~Domain() = default;
 
 bool Domain::TakeCompletions() {
   std::array<api::Completion, 32> batch;
   const size_t count = paceline_.completions().Poll(batch.data(), batch.size());
   if (count == 0) return false;
   for (size_t i = 0; i < count; ++i) Hand(batch[i]);
+  deferred_->Run();
   paceline_.Progress();  // a program that has what it waited for may not come back soon: what it owes leaves now
   return true;
 }
@@ -78,6 +101,7 @@ void Domain::Progress() {
     return;
   }
   for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  deferred_->Run();
   if (++idle_passes_ >= kPatience) sched_yield();
 }
 
@@ -112,7 +136,16 @@ int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
   if (options->lane != "shm") options->bind = interface->bind;  // shared memory has no interfaces
   options->prompt_acks = true;                                  // see TakeCompletions
   if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
+  // A program that gave a port to listen on gets it where it is free; endpoints say where they are in any case.
+  const std::vector<std::string> usual = options->bind;
+  if (options->lane == "udp" && info->src_addr != nullptr && info->src_addrlen == Address::kBytes) {
+    options->bind = BindTo(Address::From(info->src_addr), usual);
+  }
   auto paceline = api::Context::Create(*options);
+  if (!paceline.ok() && paceline.status().code() == api::StatusCode::kAlreadyExists && options->bind != usual) {
+    options->bind = usual;
+    paceline = api::Context::Create(*options);
+  }
   if (!paceline.ok()) {
     FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", paceline.status().message().c_str());
     return -ErrorOf(paceline.status());

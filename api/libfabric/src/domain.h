@@ -19,11 +19,13 @@
 
 namespace paceline::libfabric {
 
+class DeferredQueue;
 class Endpoint;
 
 class Domain : public fid_domain {
  public:
   Domain(api::Context paceline, const fi_info& info);
+  ~Domain();
 
   class Guard {
    public:
@@ -53,6 +55,7 @@ class Domain : public fid_domain {
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
   api::Context& paceline() { return paceline_; }
+  DeferredQueue& deferred() { return *deferred_; }
   int mr_mode() const { return mr_mode_; }
 
   // Takes and leaves the guard: progress until `ready` (under the guard) is true, sleeping in between; false: `timeout`
@@ -79,6 +82,7 @@ class Domain : public fid_domain {
   uint32_t idle_passes_ = 0;
   Pool<Operation> operations_;
   std::vector<Endpoint*> endpoints_;
+  std::unique_ptr<DeferredQueue> deferred_;
 };
 
 int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);

@@ -6,6 +6,7 @@
 
 #include "api/libfabric/src/atomic.h"
 #include "api/libfabric/src/av.h"
+#include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/fid.h"
 
 namespace paceline::libfabric {
@@ -60,12 +61,20 @@ fi_ops_cm cm_calls = {
 
 }  // namespace
 
-Endpoint::Endpoint(Domain* domain, const fi_info& info)
+Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
+  Traits traits = {.role = role, .caps = info.caps};
+  if (info.tx_attr != nullptr) traits.transmit_flags = info.tx_attr->op_flags;
+  if (info.rx_attr != nullptr) traits.receive_flags = info.rx_attr->op_flags;
+  if (info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {
+    traits.service = ServiceOf(Address::From(info.src_addr));
+  }
+  return traits;
+}
+
+Endpoint::Endpoint(Domain* domain, const Traits& traits)
     : fid_ep{},
       domain_(domain),
-      caps_(info.caps),
-      transmit_flags_(info.tx_attr == nullptr ? 0 : info.tx_attr->op_flags),
-      receive_flags_(info.rx_attr == nullptr ? 0 : info.rx_attr->op_flags),
+      traits_(traits),
       receives_(domain->paceline().NewReceiveQueue()),
       links_(&domain->paceline(), &receives_) {
   ++domain_->references;
@@ -73,6 +82,7 @@ Endpoint::Endpoint(Domain* domain, const fi_info& info)
 
 Endpoint::~Endpoint() {
   if (enabled_) domain_->Remove(this);
+  if (shared_ != nullptr) std::erase(shared_->sharers_, this);
   if (av_ != nullptr) av_->Remove(this);
   // What was sent goes out, whoever closed it; what is left then completes, into queues that may be closed already.
   transmit_queue_ = receive_queue_ = {};
@@ -101,6 +111,13 @@ int Endpoint::Bind(fid_t other, uint64_t flags) {
     case FI_CLASS_CNTR:
       counters_.push_back({.kinds = flags, .counter = FromFid<Counter, fid_cntr>(other)});
       return 0;
+    case FI_CLASS_SRX_CTX:
+      shared_ = Of(other);
+      shared_->sharers_.push_back(this);
+      links_.UseReceives(&shared_->receives_);
+      return 0;
+    case FI_CLASS_STX_CTX:
+      return 0;  // connections are each endpoint's own; nothing else would be shared
     case FI_CLASS_EQ:
       return 0;  // nothing happens to an endpoint without connections of the program's own
     default:
@@ -111,14 +128,23 @@ int Endpoint::Bind(fid_t other, uint64_t flags) {
 int Endpoint::Enable() {
   const Domain::Guard guard(domain_);
   if (enabled_) return -FI_EOPBADSTATE;
+  if (traits_.role == Role::kSharedReceive) {
+    enabled_ = true;
+    domain_->Add(this);
+    return 0;
+  }
   if (av_ == nullptr) return -FI_ENOAV;
   const auto counts = [&](uint64_t kinds) {
     return std::any_of(counters_.begin(), counters_.end(),
                        [&](const CounterBinding& binding) { return (binding.kinds & kinds) != 0; });
   };
-  if ((caps_ & FI_SEND) != 0 && transmit_queue_.cq == nullptr && !counts(FI_SEND)) return -FI_ENOCQ;
-  if ((caps_ & FI_RECV) != 0 && receive_queue_.cq == nullptr && !counts(FI_RECV)) return -FI_ENOCQ;
-  if (const int error = links_.Listen(); error != 0) return -error;
+  const bool sends = traits_.role != Role::kReceive && (traits_.caps & FI_SEND) != 0;
+  const bool receives = traits_.role != Role::kTransmit && (traits_.caps & FI_RECV) != 0;
+  if (sends && transmit_queue_.cq == nullptr && !counts(FI_SEND)) return -FI_ENOCQ;
+  if (receives && receive_queue_.cq == nullptr && !counts(FI_RECV)) return -FI_ENOCQ;
+  if (traits_.role != Role::kTransmit) {
+    if (const int error = links_.Listen(traits_.service); error != 0) return -error;
+  }
   enabled_ = true;
   domain_->Add(this);
   return 0;
@@ -149,17 +175,32 @@ int Endpoint::SetOption(int name, const void* value, size_t size) {
   return 0;
 }
 
-bool Endpoint::Reports(const Queue& queue, uint64_t flags) {
-  return queue.cq != nullptr && (flags & kSilent) == 0 && (!queue.selective || (flags & FI_COMPLETION) != 0);
+bool Endpoint::Reports(const Queue& queue, uint64_t asked) {
+  return queue.cq != nullptr && (asked & kSilent) == 0 && (!queue.selective || (asked & FI_COMPLETION) != 0);
 }
 
-Operation* Endpoint::NewOperation(const Queue& queue, void* context, uint64_t flags, uint64_t kind) {
+Operation* Endpoint::NewOperation(void* context, uint64_t flags, uint64_t kind) {
   Operation* operation = domain_->NewOperation();
   operation->endpoint = this;
   operation->context = context;
   operation->flags = kind;
-  operation->reported = Reports(queue, flags);
+  operation->asked = flags;
+  operation->counter = domain_->deferred().completion_counter();
   return operation;
+}
+
+uint8_t* Endpoint::Stage(Operation* operation, size_t bytes) {
+  operation->staging = std::make_unique<Staging>();
+  operation->staging->bytes = std::make_unique_for_overwrite<uint8_t[]>(bytes);
+  return operation->staging->bytes.get();
+}
+
+Endpoint* Endpoint::ReceiverOf(uint32_t connection) {
+  if (traits_.role != Role::kSharedReceive) return this;
+  for (Endpoint* sharer : sharers_) {
+    if (sharer->Has(connection)) return sharer;
+  }
+  return sharers_.empty() ? this : sharers_.front();
 }
 
 Counter* Endpoint::CounterOf(uint64_t flags) const {
@@ -178,9 +219,15 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
   api::OperationStatus status = completion.status;
   if (operation->discard && status == api::OperationStatus::kTruncated) status = api::OperationStatus::kOk;
   const bool success = status == api::OperationStatus::kOk;
-  if (Counter* counter = CounterOf(operation->flags); counter != nullptr) counter->Count(success);
-  Cq* cq = receive ? receive_queue_.cq : transmit_queue_.cq;
-  if (cq != nullptr && (operation->reported || !success)) {
+  Endpoint& told = *ReceiverOf(completion.connection);
+  if (Counter* counter = told.CounterOf(operation->flags); counter != nullptr) counter->Count(success);
+  if (operation->counter != nullptr) operation->counter->Count(success);
+  if (operation->staging != nullptr && !operation->staging->to.empty() && success) {
+    Scatter(operation->staging->bytes.get(), completion.bytes, operation->staging->to);
+  }
+  const Queue& queue = receive ? told.receive_queue_ : told.transmit_queue_;
+  Cq* cq = queue.cq;
+  if (cq != nullptr && (!success || Reports(queue, operation->asked))) {
     Cq::Entry entry;
     fi_cq_err_entry& fields = entry.fields;
     fields.op_context = operation->context;
@@ -193,7 +240,7 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
       if (completion.has_immediate) fields.flags |= FI_REMOTE_CQ_DATA;
       if (completion.has_immediate) fields.data = completion.immediate;
       if ((operation->flags & FI_MULTI_RECV) != 0 && !completion.released) fields.flags &= ~FI_MULTI_RECV;
-      entry.source = links_.PeerOf(completion.connection);
+      entry.source = told.links_.PeerOf(completion.connection);
     }
     if (!success) {
       fields.err = ErrorOf(status);
@@ -218,20 +265,35 @@ bool Endpoint::TakeRemoteWrite(const api::Completion& completion) {
   return true;
 }
 
-int OpenEndpoint(fid_domain* object, fi_info* info, fid_ep** result, void* context) {
-  auto* domain = static_cast<Domain*>(object);
+Endpoint* NewEndpoint(Domain* domain, const Endpoint::Traits& traits, size_t fclass, void* context) {
   const Domain::Guard guard(domain);
-  auto* endpoint = new (std::nothrow) Endpoint(domain, *info);
-  if (endpoint == nullptr) return -FI_ENOMEM;
-  endpoint->fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls};
+  auto* endpoint = new (std::nothrow) Endpoint(domain, traits);
+  if (endpoint == nullptr) return nullptr;
+  endpoint->fid = {.fclass = fclass, .context = context, .ops = &object_calls};
   endpoint->ops = &calls;
   endpoint->cm = &cm_calls;
   endpoint->msg = &message_calls;
   endpoint->tagged = &tagged_calls;
   endpoint->rma = &rma_calls;
   endpoint->atomic = &atomic_calls;
+  return endpoint;
+}
+
+int OpenEndpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
+  const Endpoint::Traits traits = Endpoint::TraitsOf(*info, Endpoint::Role::kWhole);
+  *result = NewEndpoint(static_cast<Domain*>(domain), traits, FI_CLASS_EP, context);
+  return *result == nullptr ? -FI_ENOMEM : 0;
+}
+
+int OpenSharedReceive(fid_domain* domain, fi_rx_attr* attributes, fid_ep** result, void* context) {
+  const fi_rx_attr wanted = attributes == nullptr ? fi_rx_attr{} : *attributes;
+  Endpoint* endpoint =
+      NewEndpoint(static_cast<Domain*>(domain),
+                  {.role = Endpoint::Role::kSharedReceive, .caps = wanted.caps, .receive_flags = wanted.op_flags},
+                  FI_CLASS_SRX_CTX, context);
+  if (endpoint == nullptr) return -FI_ENOMEM;
   *result = endpoint;
-  return 0;
+  return endpoint->Enable();
 }
 
 }  // namespace paceline::libfabric

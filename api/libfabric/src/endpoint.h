@@ -1,8 +1,9 @@
-// An endpoint: a receive queue and connections (links.h), queues and counters for what its operations come to. Its
-// calls by kind are in files of their own:
+// An endpoint: a receive queue and connections (links.h), queues and counters for what its operations come to. Parts of
+// one are of the same class: a shared receive context has no connections, a transmit context of a scalable endpoint
+// listens to nobody, a receive context sends nothing. Calls by kind are in files of their own:
 //   endpoint.cc   opening, binding, options, what completions become
-//   transmit.cc   sends, writes and reads; receive.cc   receives, peek, cancel
-//   msg.cc, tagged.cc, rma.cc, atomic.cc   libfabric's many variants of these
+//   transmit.cc   sends, writes, reads and atomics; receive.cc   receives, peek, cancel
+//   messages.cc, rma.cc, atomic.cc   libfabric's many variants of these
 //
 // Thread rule: under the domain's guard, which the calls of libfabric's tables take.
 // Ownership: of its connections and receive queue. Buffers are the program's until their completion.
@@ -27,11 +28,23 @@ inline constexpr uint64_t kSilent = 1ull << 33;
 
 class Endpoint : public fid_ep {
  public:
-  Endpoint(Domain* domain, const fi_info& info);
+  enum class Role : uint8_t { kWhole, kSharedReceive, kTransmit, kReceive };
+  struct Traits {
+    Role role = Role::kWhole;
+    uint64_t caps = 0;
+    uint64_t transmit_flags = 0;  // of calls without flags
+    uint64_t receive_flags = 0;
+    uint64_t service = 0;  // to listen by, if nobody does yet; 0: any
+  };
+  static Traits TraitsOf(const fi_info& info, Role role);
+
+  Endpoint(Domain* domain, const Traits& traits);
   ~Endpoint();
 
   Domain* domain() const { return domain_; }
   Links& links() { return links_; }
+  bool enabled() const { return enabled_; }
+  bool Has(uint32_t connection) const { return links_.Has(connection); }
 
   // ---- setting up
   int Bind(fid_t other, uint64_t flags);
@@ -42,8 +55,7 @@ class Endpoint : public fid_ep {
 
   // ---- transmit.cc. `flags`: the call's, with FI_MSG or FI_TAGGED, FI_WRITE or FI_READ.
   struct Transmit {
-    const void* buffer = nullptr;
-    size_t bytes = 0;
+    Vector vector;
     fi_addr_t peer = FI_ADDR_NOTAVAIL;
     void* context = nullptr;
     uint64_t flags = 0;
@@ -53,12 +65,24 @@ class Endpoint : public fid_ep {
     uint64_t remote_key = 0;
   };
   ssize_t Post(const Transmit& transmit);
-  uint64_t transmit_flags() const { return transmit_flags_; }
+  // The vectors hold as many elements as the operation needs of them. `flags`: with FI_WRITE, or FI_READ for results.
+  struct AtomicTransmit {
+    api::AtomicOp op = api::AtomicOp::kSum;
+    api::AtomicType type = api::AtomicType::kUint64;
+    uint32_t elements = 0;
+    Vector operands, compares, results;
+    fi_addr_t peer = FI_ADDR_NOTAVAIL;
+    void* context = nullptr;
+    uint64_t flags = 0;
+    uint64_t remote_offset = 0;
+    uint64_t remote_key = 0;
+  };
+  ssize_t Post(const AtomicTransmit& transmit);
+  uint64_t transmit_flags() const { return traits_.transmit_flags; }
 
   // ---- receive.cc
   struct Receive {
-    void* buffer = nullptr;
-    size_t bytes = 0;
+    Vector vector;
     fi_addr_t peer = FI_ADDR_UNSPEC;
     void* context = nullptr;
     uint64_t flags = 0;  // with FI_MSG or FI_TAGGED
@@ -67,7 +91,7 @@ class Endpoint : public fid_ep {
   };
   ssize_t Post(const Receive& receive);
   ssize_t Cancel(void* context);
-  uint64_t receive_flags() const { return receive_flags_; }
+  uint64_t receive_flags() const { return traits_.receive_flags; }
 
   // ---- from the domain
   void CareForLinks() {
@@ -82,20 +106,27 @@ class Endpoint : public fid_ep {
     Cq* cq = nullptr;
     bool selective = false;  // only operations with FI_COMPLETION are entered
   };
-  static bool Reports(const Queue& queue, uint64_t flags);
-  PostResult PostOn(api::Connection& connection, const Transmit& transmit, Operation* operation);
+  static bool Reports(const Queue& queue, uint64_t asked);
+  api::Connection* Reach(fi_addr_t peer, ssize_t* error);
+  ssize_t Posted(PostResult result, Operation* operation, bool injected);
+  PostResult PostOn(api::Connection& connection, const Transmit& transmit, const api::Buffer& buffer,
+                    Operation* operation);
+  static uint8_t* Stage(Operation* operation, size_t bytes);
   Counter* CounterOf(uint64_t flags) const;
-  Operation* NewOperation(const Queue& queue, void* context, uint64_t flags, uint64_t kind);
+  Operation* NewOperation(void* context, uint64_t flags, uint64_t kind);
+  // Whose queue and counters a receive of ours is told to: of a shared one, those of the endpoint that it came to.
+  Endpoint* ReceiverOf(uint32_t connection);
   ssize_t Peek(const Receive& receive);
   ssize_t PostClaimed(const Receive& receive);
   api::Match MatchOf(const Receive& receive) const;
+  static api::Buffer BufferOf(Vector vector, Operation* operation);
   void Release(Operation* operation);
 
   Domain* domain_;
-  const uint64_t caps_;
-  const uint64_t transmit_flags_;  // of calls without flags
-  const uint64_t receive_flags_;
+  const Traits traits_;
   api::ReceiveQueue receives_;
+  Endpoint* shared_ = nullptr;      // the shared receive context in the place of receives_
+  std::vector<Endpoint*> sharers_;  // of a shared receive context
   Links links_;
   Av* av_ = nullptr;
   Queue transmit_queue_;
@@ -111,6 +142,17 @@ class Endpoint : public fid_ep {
 };
 
 int OpenEndpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+int OpenSharedReceive(fid_domain* domain, fi_rx_attr* attributes, fid_ep** endpoint, void* context);
+// A part of a scalable endpoint; `fclass` is FI_CLASS_TX_CTX or FI_CLASS_RX_CTX.
+Endpoint* NewEndpoint(Domain* domain, const Endpoint::Traits& traits, size_t fclass, void* context);
+
+// The calls for whole messages, which deferred operations make again.
+ssize_t ReceiveMessage(fid_ep* endpoint, const fi_msg* message, uint64_t flags);
+ssize_t SendMessage(fid_ep* endpoint, const fi_msg* message, uint64_t flags);
+ssize_t ReceiveTaggedMessage(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags);
+ssize_t SendTaggedMessage(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags);
+ssize_t ReadMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags);
+ssize_t WriteMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags);
 
 // The tables of calls.
 extern fi_ops_msg message_calls;

@@ -5,11 +5,14 @@
 namespace paceline::libfabric {
 namespace {
 
-constexpr uint64_t kTransmitCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE;
-constexpr uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                                  FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV;
+constexpr uint64_t kTransmitCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_TRIGGER | FI_NAMED_RX_CTX;
+constexpr uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+                                  FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_TRIGGER | FI_RMA_EVENT |
+                                  FI_NAMED_RX_CTX;
 constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t kCaps = kTransmitCaps | kReceiveCaps | kDomainCaps;
+constexpr uint64_t kAskedForOnly = FI_RMA_EVENT | FI_TRIGGER | FI_NAMED_RX_CTX;  // cost something, or mean nothing else
 constexpr uint64_t kTransmitFlags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 constexpr uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV;
@@ -26,7 +29,9 @@ const char* CheckEndpoint(const fi_ep_attr& hints) {
   if (hints.type != FI_EP_UNSPEC && hints.type != FI_EP_RDM) return "endpoint type: only FI_EP_RDM";
   if (hints.protocol != FI_PROTO_UNSPEC) return "protocol: only FI_PROTO_UNSPEC";
   if (hints.max_msg_size > kMaxMessageBytes) return "max_msg_size: at most 1 TiB";
-  if (hints.tx_ctx_cnt > 1 || hints.rx_ctx_cnt > 1) return "transmit and receive contexts: one each";
+  for (const size_t count : {hints.tx_ctx_cnt, hints.rx_ctx_cnt}) {
+    if (count > kMaxContexts && count != FI_SHARED_CONTEXT) return "transmit and receive contexts: at most 16 each";
+  }
   if (hints.auth_key_size != 0) return "authorization keys: use PACELINE_KEY_FILE";
   return nullptr;
 }
@@ -36,7 +41,8 @@ const char* CheckTransmit(const fi_tx_attr& hints) {
   if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
   if (hints.inject_size > kInjectBytes) return "inject_size: at most 256";
-  if (hints.iov_limit > 1 || hints.rma_iov_limit > 1) return "vectors: one entry";
+  if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";
+  if (hints.rma_iov_limit > 1) return "rma_iov_limit: at most 1";
   return nullptr;
 }
 
@@ -44,7 +50,7 @@ const char* CheckReceive(const fi_rx_attr& hints) {
   if (!Within(hints.caps, kReceiveCaps | kDomainCaps)) return "capabilities of the receive side";
   if (!Within(hints.op_flags, kReceiveFlags)) return "default flags of the receive side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
-  if (hints.iov_limit > 1) return "vectors: one entry";
+  if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";
   return nullptr;
 }
 
@@ -97,7 +103,8 @@ void FillDomain(fi_domain_attr& domain, const fi_domain_attr* hints, const std::
   domain.mr_key_size = 8;
   domain.cq_data_size = 8;
   domain.cq_cnt = domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = domain.cntr_cnt = 1024;
-  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMaxContexts;
+  domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = 1024;
   domain.mr_iov_limit = 1;
   domain.mr_cnt = 1u << 20;
   domain.caps = kDomainCaps;
@@ -108,7 +115,7 @@ void FillDomain(fi_domain_attr& domain, const fi_domain_attr* hints, const std::
 uint64_t ImpliedCapabilities(uint64_t caps) {
   if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
   constexpr uint64_t kOneSided = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if ((caps & FI_RMA) != 0 && (caps & kOneSided) == 0) caps |= kOneSided;
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & kOneSided) == 0) caps |= kOneSided;
   return caps;
 }
 
@@ -119,7 +126,8 @@ fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints
   }
   fi_info* info = fi_allocinfo();
   if (info == nullptr) return nullptr;
-  info->caps = hints == nullptr || hints->caps == 0 ? kCaps : ImpliedCapabilities(hints->caps) | kDomainCaps;
+  const uint64_t all = kCaps & ~kAskedForOnly;
+  info->caps = hints == nullptr || hints->caps == 0 ? all : ImpliedCapabilities(hints->caps) | kDomainCaps;
   info->addr_format = kAddressFormat;
   fi_tx_attr& tx = *info->tx_attr;
   tx.caps = info->caps & kTransmitCaps;
@@ -127,13 +135,14 @@ fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints
   tx.msg_order = kOrder;
   tx.inject_size = kInjectBytes;
   tx.size = kQueueSize;
-  tx.iov_limit = tx.rma_iov_limit = 1;
+  tx.iov_limit = kIoVectors;
+  tx.rma_iov_limit = 1;
   fi_rx_attr& rx = *info->rx_attr;
   rx.caps = info->caps & kReceiveCaps;
   rx.op_flags = hints == nullptr || hints->rx_attr == nullptr ? 0 : hints->rx_attr->op_flags;
   rx.msg_order = kOrder;
   rx.size = kQueueSize;
-  rx.iov_limit = 1;
+  rx.iov_limit = kIoVectors;
   fi_ep_attr& ep = *info->ep_attr;
   ep.type = FI_EP_RDM;
   ep.protocol = FI_PROTO_UNSPEC;
@@ -141,6 +150,10 @@ fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints
   ep.max_msg_size = kMaxMessageBytes;
   ep.mem_tag_format = kTagFormat;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
+  if (hints != nullptr && hints->ep_attr != nullptr) {
+    if (hints->ep_attr->tx_ctx_cnt != 0) ep.tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;
+    if (hints->ep_attr->rx_ctx_cnt != 0) ep.rx_ctx_cnt = hints->ep_attr->rx_ctx_cnt;
+  }
   FillDomain(*info->domain_attr, hints == nullptr ? nullptr : hints->domain_attr, name);
   info->domain_attr->mr_mode = RegistrationMode(hints, version);
   info->fabric_attr->name = strdup(kProviderName);

@@ -54,18 +54,6 @@ bool SameHost(const sockaddr_storage& a, const sockaddr_storage& b) {
                      &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
 }
 
-// The local address that packets to `target` leave from.
-bool RouteTo(const sockaddr_storage& target, sockaddr_storage* local) {
-  const int fd = socket(target.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  const auto* address = reinterpret_cast<const sockaddr*>(&target);
-  socklen_t size = sizeof(*local);
-  const bool known =
-      connect(fd, address, SizeOf(address)) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(local), &size) == 0;
-  close(fd);
-  return known;
-}
-
 }  // namespace
 
 std::vector<Interface> ListInterfaces() {
@@ -81,21 +69,63 @@ std::vector<Interface> ListInterfaces() {
   return result;
 }
 
-std::string InterfaceFor(const std::string& node, bool as_source) {
+std::vector<sockaddr_storage> LookUp(const char* node, const char* service, bool numeric) {
   addrinfo* list = nullptr;
-  const addrinfo hints{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
-  if (getaddrinfo(node.c_str(), nullptr, &hints, &list) != 0) return "";
+  const addrinfo hints{.ai_flags = numeric ? AI_NUMERICHOST : 0, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  std::vector<sockaddr_storage> result;
+  if (getaddrinfo(node, service, &hints, &list) != 0) return result;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
-  const std::vector<Found> interfaces = FindAll();
   for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
-    sockaddr_storage address{};
-    std::memcpy(&address, at->ai_addr, at->ai_addrlen);
-    if (!as_source && !RouteTo(sockaddr_storage(address), &address)) continue;
-    for (const Found& found : interfaces) {
-      if (SameHost(found.address, address)) return found.name;
-    }
+    std::memcpy(&result.emplace_back(), at->ai_addr, at->ai_addrlen);
+  }
+  return result;
+}
+
+std::string InterfaceWith(const sockaddr_storage& address) {
+  for (const Found& found : FindAll()) {
+    if (SameHost(found.address, address)) return found.name;
   }
   return "";
+}
+
+std::optional<sockaddr_storage> RouteTo(const sockaddr_storage& target) {
+  const int fd = socket(target.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  sockaddr_storage to = target, local{};
+  if (PortOf(to) == 0) SetPort(to, 9);  // any: nothing is sent
+  const auto* address = reinterpret_cast<const sockaddr*>(&to);
+  socklen_t size = sizeof(local);
+  const bool known =
+      connect(fd, address, SizeOf(address)) == 0 && getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) == 0;
+  close(fd);
+  if (!known) return std::nullopt;
+  SetPort(local, 0);
+  return local;
+}
+
+std::optional<sockaddr_storage> AddressOf(const std::string& interface) {
+  for (const Found& found : FindAll()) {
+    if (found.name == interface) return found.address;
+  }
+  return std::nullopt;
+}
+
+uint16_t PortOf(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                                            : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+void SetPort(sockaddr_storage& address, uint16_t port) {
+  (address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
+                                : reinterpret_cast<sockaddr_in6&>(address).sin6_port) = htons(port);
+}
+
+std::string TextOf(const sockaddr_storage& address) {
+  char host[NI_MAXHOST] = {};
+  const auto* any = reinterpret_cast<const sockaddr*>(&address);
+  if (getnameinfo(any, SizeOf(any), host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  const std::string port = std::to_string(PortOf(address));
+  return address.ss_family == AF_INET ? host + (":" + port) : "[" + std::string(host) + "]:" + port;
 }
 
 }  // namespace paceline::libfabric

@@ -4,6 +4,9 @@
 // Thread rule: functions that ask the operating system.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +19,18 @@ struct Interface {
 
 std::vector<Interface> ListInterfaces();
 
-// The interface with this address, or, `as_source` being false, the one through which this host is reached. Empty: none
-// or not known.
-std::string InterfaceFor(const std::string& node, bool as_source);
+// The addresses of a host (nullptr: any) and a port or service (nullptr: 0). `numeric`: names are not looked up.
+std::vector<sockaddr_storage> LookUp(const char* node, const char* service, bool numeric);
+// The interface with this address; empty: none.
+std::string InterfaceWith(const sockaddr_storage& address);
+// The local address from which packets to `target` leave.
+std::optional<sockaddr_storage> RouteTo(const sockaddr_storage& target);
+// The first address of an interface, with port 0.
+std::optional<sockaddr_storage> AddressOf(const std::string& interface);
+
+uint16_t PortOf(const sockaddr_storage& address);
+void SetPort(sockaddr_storage& address, uint16_t port);
+// "192.0.2.1:4791", "[fd00::2]:4791", "[fe80::1%eth0]:4791"
+std::string TextOf(const sockaddr_storage& address);
 
 }  // namespace paceline::libfabric

@@ -12,17 +12,20 @@ namespace paceline::libfabric {
 
 using api::ConnectionState;
 
-int Links::Listen() {
-  auto listener = paceline_->Listen({.receives = receives_});
+int Links::Listen(uint64_t service) {
+  auto listener = paceline_->Listen({.receives = receives_, .service = service});
+  if (!listener.ok() && listener.status().code() == api::StatusCode::kAlreadyExists) {
+    listener = paceline_->Listen({.receives = receives_});
+  }
   if (!listener.ok()) return ErrorOf(listener.status());
   listener_ = *std::move(listener);
-  own_address_ = ToAddress(listener_.handle());
+  own_address_ = ToAddress(listener_->handle());
   return 0;
 }
 
 void Links::Close() {
   for (const auto& [id, link] : links_) link->connection.Close();
-  listener_ = {};
+  listener_.reset();
 }
 
 bool Links::closed() const {
@@ -30,26 +33,29 @@ bool Links::closed() const {
                      [](const auto& item) { return item.second->connection.state() == ConnectionState::kClosed; });
 }
 
-api::Connection* Links::Reach(fi_addr_t peer, ssize_t* error) {
-  peer = av_ == nullptr ? FI_ADDR_NOTAVAIL : av_->FirstOf(peer);
+api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
+  const uint64_t context = av_ == nullptr ? 0 : av_->ContextOf(address);
+  const fi_addr_t peer = av_ == nullptr ? FI_ADDR_NOTAVAIL : av_->FirstOf(address);
   if (peer == FI_ADDR_NOTAVAIL) {
     *error = -FI_EINVAL;
     return nullptr;
   }
-  Link* link = LinkOf(peer);
+  const uint64_t slot = SlotOf(peer, context);
+  Link* link = LinkAt(slot);
   if (link != nullptr && link->was_established) return &link->connection;
   *error = -FI_EAGAIN;
   if (link == nullptr) {
-    const Address& address = *av_->Find(peer);
-    auto connection = paceline_->Connect(ToHandle(address),
+    const Address& target = *av_->Find(peer);
+    auto connection = paceline_->Connect(ToHandle(target.OfContext(context)),
                                          {.receives = receives_, .source = peer, .private_data = own_address_.bytes});
     if (!connection.ok()) {
       *error = -ErrorOf(connection.status());
       return nullptr;
     }
     const uint32_t id = connection->id();
-    auto fresh = std::make_unique<Link>(Link{.connection = *std::move(connection), .address = address, .peer = peer});
-    SetLinkOf(peer, fresh.get());
+    auto fresh = std::make_unique<Link>(
+        Link{.connection = *std::move(connection), .address = target, .peer = peer, .slot = slot});
+    SetLinkAt(slot, fresh.get());
     links_[id] = std::move(fresh);
     return nullptr;
   }
@@ -71,7 +77,11 @@ fi_addr_t Links::PeerOf(uint32_t connection) const {
 }
 
 void Links::Care() {
-  while (auto connection = listener_.Accept()) Accept(*std::move(connection));
+  while (listener_.has_value()) {
+    auto connection = listener_->Accept();
+    if (!connection.has_value()) break;
+    Accept(*std::move(connection));
+  }
   if (rounds_.empty()) {
     for (const auto& [id, link] : links_) rounds_.push_back(id);
   }
@@ -96,45 +106,53 @@ void Links::Accept(api::Connection connection) {
   link->peer = peer;
   if (peer != FI_ADDR_NOTAVAIL) {
     link->connection.SetSource(peer);
-    if (LinkOf(peer) == nullptr) SetLinkOf(peer, link.get());
+    link->slot = SlotOf(peer, 0);
+    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
   }
   links_[id] = std::move(link);
 }
 
 void Links::Drop(Link* link) {
   const fi_addr_t peer = link->peer;
+  const uint64_t slot = link->slot;
   const bool was_established = link->was_established;
-  if (LinkOf(peer) == link) SetLinkOf(peer, nullptr);
+  if (LinkAt(slot) == link) SetLinkAt(slot, nullptr);
   links_.erase(link->connection.id());
   if (!was_established || peer == FI_ADDR_NOTAVAIL) return;
   for (const auto& [id, other] : links_) {
     if (other->peer != peer || other->connection.state() != ConnectionState::kEstablished) continue;
-    if (LinkOf(peer) == nullptr) SetLinkOf(peer, other.get());
+    if (other->slot == slot && LinkAt(slot) == nullptr) SetLinkAt(slot, other.get());
     return;
   }
   receives_->FailReceivesFrom(peer);
 }
 
-void Links::SetLinkOf(fi_addr_t peer, Link* link) {
-  if (peer == FI_ADDR_NOTAVAIL) return;
-  if (peer >= by_peer_.size()) by_peer_.resize(peer + 1);
-  by_peer_[peer] = link;
+uint64_t Links::SlotOf(fi_addr_t peer, uint64_t context) const { return peer << av_->context_bits() | context; }
+
+void Links::SetLinkAt(uint64_t slot, Link* link) {
+  if (slot == kNoSlot) return;
+  if (slot >= by_slot_.size()) by_slot_.resize(slot + 1);
+  by_slot_[slot] = link;
 }
 
 void Links::OnInserted(const Address& address, fi_addr_t index) {
   for (const auto& [id, link] : links_) {
     if (link->address != address) continue;
     link->peer = index;
-    if (LinkOf(index) == nullptr) SetLinkOf(index, link.get());
+    link->slot = SlotOf(index, 0);
+    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
     link->connection.SetSource(index);
   }
 }
 
 void Links::OnRemoved(const Address& address, fi_addr_t index) {
-  SetLinkOf(index, nullptr);
+  for (uint64_t context = 0; context < 1ull << av_->context_bits(); ++context) {
+    SetLinkAt(SlotOf(index, context), nullptr);
+  }
   for (const auto& [id, link] : links_) {
     if (link->address != address) continue;
     link->peer = FI_ADDR_NOTAVAIL;
+    link->slot = kNoSlot;
     link->connection.SetSource(api::kAnySource);
   }
 }

@@ -8,6 +8,7 @@
 #include <rdma/fabric.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,10 +23,13 @@ class Links {
  public:
   Links(api::Context* paceline, api::ReceiveQueue* receives) : paceline_(paceline), receives_(receives) {}
 
-  // The endpoint can be reached from now on; nonzero: why not, as FI_E*.
-  int Listen();
+  // The endpoint can be reached from now on, under `service` if it is not 0 and still free; nonzero: why not, as FI_E*.
+  int Listen(uint64_t service);
   void BindAv(Av* av) { av_ = av; }
+  void UseReceives(api::ReceiveQueue* receives) { receives_ = receives; }
   const Address& own_address() const { return own_address_; }
+  // Who we are to peers, where that is not who listens.
+  void SetOwnAddress(const Address& address) { own_address_ = address; }
 
   // Ends all of them in order: what was posted is carried out, in the background.
   void Close();
@@ -47,24 +51,28 @@ class Links {
   void OnRemoved(const Address& address, fi_addr_t index);
 
  private:
+  static constexpr uint64_t kNoSlot = ~0ull;
   struct Link {
     api::Connection connection;
     Address address;
     fi_addr_t peer = FI_ADDR_NOTAVAIL;
+    uint64_t slot = kNoSlot;
     bool was_established = false;
   };
   void Accept(api::Connection connection);
   void Drop(Link* link);
-  Link* LinkOf(fi_addr_t peer) const { return peer < by_peer_.size() ? by_peer_[peer] : nullptr; }
-  void SetLinkOf(fi_addr_t peer, Link* link);
+  // Peers have a slot for each of their receive contexts.
+  uint64_t SlotOf(fi_addr_t peer, uint64_t context) const;
+  Link* LinkAt(uint64_t slot) const { return slot < by_slot_.size() ? by_slot_[slot] : nullptr; }
+  void SetLinkAt(uint64_t slot, Link* link);
 
   api::Context* paceline_;
   api::ReceiveQueue* receives_;
   Av* av_ = nullptr;
-  api::Listener listener_;
+  std::optional<api::Listener> listener_;
   Address own_address_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Link>> links_;  // by number of the connection
-  std::vector<Link*> by_peer_;                                  // where to send
+  std::vector<Link*> by_slot_;                                  // where to send
   std::vector<uint32_t> rounds_;                                // numbers still to be looked at
 };
 

@@ -39,7 +39,7 @@ fi_ops object_calls = {
 
 uint8_t AccessOf(uint64_t flags) {
   uint8_t access = api::kLocalOnly;
-  if ((flags & FI_REMOTE_READ) != 0) access |= api::kRemoteRead | api::kRemoteAtomic;
+  if ((flags & FI_REMOTE_READ) != 0) access |= api::kRemoteRead;
   if ((flags & FI_REMOTE_WRITE) != 0) access |= api::kRemoteWrite | api::kRemoteAtomic;
   return access;
 }

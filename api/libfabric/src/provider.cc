@@ -2,28 +2,59 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/interfaces.h"
+#include "api/libfabric/src/names.h"
 
 namespace paceline::libfabric {
 namespace {
 
 extern fi_provider provider;
 
-int GetInfo(uint32_t version, const char* node, const char* /*service*/, uint64_t flags, const fi_info* hints,
+void SetAddress(const Address& address, void** to, size_t* size) {
+  *to = std::malloc(Address::kBytes);  // libfabric frees it
+  if (*to == nullptr) return;
+  std::memcpy(*to, address.bytes.data(), Address::kBytes);
+  *size = Address::kBytes;
+}
+
+// What was named, and addresses of ours that the program has put into its hints.
+void SetAddresses(fi_info* info, const std::string& interface, const Named& named, const fi_info* hints) {
+  const auto ours = [](const void* address, size_t size) { return address != nullptr && size == Address::kBytes; };
+  if (const auto own = ListeningAddress(interface, named)) {
+    SetAddress(*own, &info->src_addr, &info->src_addrlen);
+  } else if (hints != nullptr && ours(hints->src_addr, hints->src_addrlen)) {
+    SetAddress(Address::From(hints->src_addr), &info->src_addr, &info->src_addrlen);
+  }
+  if (named.peer.has_value()) {
+    SetAddress(*named.peer, &info->dest_addr, &info->dest_addrlen);
+  } else if (hints != nullptr && ours(hints->dest_addr, hints->dest_addrlen)) {
+    SetAddress(Address::From(hints->dest_addr), &info->dest_addr, &info->dest_addrlen);
+  }
+}
+
+int GetInfo(uint32_t version, const char* node, const char* service, uint64_t flags, const fi_info* hints,
             fi_info** result) {
-  std::string wanted;
-  if (node != nullptr) wanted = InterfaceFor(node, (flags & FI_SOURCE) != 0);
   fi_info** last = result;
   *result = nullptr;
+  const auto named = Resolve(node, service, flags, hints);
+  if (!named.has_value()) {
+    FI_INFO(&provider, FI_LOG_CORE, "node \"%s\", service \"%s\": not found or not reachable\n",
+            node == nullptr ? "" : node, service == nullptr ? "" : service);
+    return -FI_ENODATA;
+  }
   const std::vector<Interface> interfaces = ListInterfaces();
   for (const Interface& interface : interfaces) {
-    if (node != nullptr && interfaces.size() > 1 && interface.name != wanted) continue;
+    if (!named->interface.empty() && interfaces.size() > 1 && interface.name != named->interface) continue;
     const char* why = nullptr;
     *last = NewInfo(interface.name, version, hints, &why);
     if (*last != nullptr) {
+      SetAddresses(*last, interface.name, *named, hints);
       last = &(*last)->next;
     } else if (why != nullptr) {
       FI_INFO(&provider, FI_LOG_CORE, "%s is not offered: %s\n", interface.name.c_str(), why);

@@ -12,28 +12,41 @@ api::Match Endpoint::MatchOf(const Receive& receive) const {
     match.ignore = receive.ignore & ~kUntagged;
   }
   // Without the capability the address of a receive means nothing.
-  if ((caps_ & FI_DIRECTED_RECV) != 0 && receive.peer != FI_ADDR_UNSPEC) match.source = av_->FirstOf(receive.peer);
+  if ((traits_.caps & FI_DIRECTED_RECV) != 0 && receive.peer != FI_ADDR_UNSPEC && av_ != nullptr) {
+    match.source = av_->FirstOf(receive.peer);
+  }
   return match;
 }
 
 ssize_t Endpoint::Post(const Receive& receive) {
   const Domain::Guard guard(domain_);
   if (!enabled_) return -FI_EOPBADSTATE;
+  if (shared_ != nullptr || traits_.role == Role::kTransmit) return -FI_EOPNOTSUPP;
+  if (receive.vector.size() > kIoVectors) return -FI_EINVAL;
   if ((receive.flags & FI_PEEK) != 0) return Peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return PostClaimed(receive);
-  Operation* operation = NewOperation(receive_queue_, receive.context, receive.flags,
-                                      FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED | FI_MULTI_RECV)));
-  operation->buffer = receive.buffer;
-  operation->room = receive.bytes;
-  const api::Buffer buffer = {.data = receive.buffer, .bytes = receive.bytes};
+  const bool many = (receive.flags & FI_MULTI_RECV) != 0;
+  if (many && receive.vector.size() > 1) return -FI_EINVAL;
+  Operation* operation =
+      NewOperation(receive.context, receive.flags, FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED | FI_MULTI_RECV)));
+  const api::Buffer buffer = BufferOf(receive.vector, operation);
   const auto user_data = reinterpret_cast<uint64_t>(operation);
   posted_.PushBack(operation);
   const PostResult result =
-      (receive.flags & FI_MULTI_RECV) != 0
-          ? receives_.ReceiveMany(buffer, MatchOf(receive), min_multi_receive_, user_data, &operation->id)
-          : receives_.Receive(buffer, MatchOf(receive), user_data, &operation->id);
+      many ? receives_.ReceiveMany(buffer, MatchOf(receive), min_multi_receive_, user_data, &operation->id)
+           : receives_.Receive(buffer, MatchOf(receive), user_data, &operation->id);
   if (result != PostResult::kOk) Release(operation);
   return ResultOf(result);
+}
+
+// Where the message goes: of several pieces, to one in their place at first.
+api::Buffer Endpoint::BufferOf(Vector vector, Operation* operation) {
+  operation->room = BytesOf(vector);
+  if (!vector.empty()) operation->buffer = vector.front().iov_base;
+  if (vector.size() <= 1) return {.data = operation->buffer, .bytes = operation->room};
+  uint8_t* bytes = Stage(operation, operation->room);
+  operation->staging->to.assign(vector.begin(), vector.end());
+  return {.data = bytes, .bytes = operation->room};
 }
 
 // What is found, or that nothing is, goes to the completion queue. A claim waits in the program's fi_context.
@@ -41,6 +54,8 @@ ssize_t Endpoint::Peek(const Receive& receive) {
   domain_->Progress();
   const bool claim = (receive.flags & (FI_CLAIM | FI_DISCARD)) != 0;
   const auto found = receives_.Peek(MatchOf(receive), claim);
+  Cq* cq = ReceiverOf(found ? found->connection : 0)->receive_queue_.cq;
+  if (cq == nullptr) return -FI_ENOCQ;
   Cq::Entry entry;
   fi_cq_err_entry& fields = entry.fields;
   fields.op_context = receive.context;
@@ -48,17 +63,17 @@ ssize_t Endpoint::Peek(const Receive& receive) {
   if (!found) {
     fields.err = FI_ENOMSG;
     fields.tag = receive.tag;
-    receive_queue_.cq->Push(entry);
+    cq->Push(entry);
     return 0;
   }
   fields.len = found->bytes;
   fields.tag = found->tag & ~kUntagged;
   if (found->has_immediate) fields.flags |= FI_REMOTE_CQ_DATA;
   if (found->has_immediate) fields.data = found->immediate;
-  entry.source = links_.PeerOf(found->connection);
+  entry.source = ReceiverOf(found->connection)->links_.PeerOf(found->connection);
   if ((receive.flags & FI_DISCARD) != 0) {
     // Taken by a receive without room, whose completion nobody hears of.
-    Operation* operation = NewOperation(receive_queue_, nullptr, kSilent, 0);
+    Operation* operation = NewOperation(nullptr, kSilent, 0);
     operation->flags = FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED));
     operation->discard = true;
     const PostResult result = receives_.ReceiveClaimed({}, found->claim, reinterpret_cast<uint64_t>(operation));
@@ -67,18 +82,15 @@ ssize_t Endpoint::Peek(const Receive& receive) {
   } else if (claim) {
     static_cast<fi_context*>(receive.context)->internal[0] = reinterpret_cast<void*>(found->claim);
   }
-  receive_queue_.cq->Push(entry);
+  cq->Push(entry);
   return 0;
 }
 
 ssize_t Endpoint::PostClaimed(const Receive& receive) {
   const auto claim = reinterpret_cast<uint64_t>(static_cast<fi_context*>(receive.context)->internal[0]);
-  Operation* operation =
-      NewOperation(receive_queue_, receive.context, receive.flags, FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED)));
+  Operation* operation = NewOperation(receive.context, receive.flags, FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED)));
   operation->discard = (receive.flags & FI_DISCARD) != 0;
-  operation->buffer = receive.buffer;
-  operation->room = operation->discard ? 0 : receive.bytes;
-  const api::Buffer buffer = {.data = receive.buffer, .bytes = operation->room};
+  const api::Buffer buffer = BufferOf(operation->discard ? Vector() : receive.vector, operation);
   const PostResult result = receives_.ReceiveClaimed(buffer, claim, reinterpret_cast<uint64_t>(operation));
   if (result != PostResult::kOk) Release(operation);
   return ResultOf(result);

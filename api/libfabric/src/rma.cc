@@ -1,4 +1,5 @@
 // libfabric's calls for one-sided operations.
+#include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fid.h"
 
@@ -8,11 +9,10 @@ namespace {
 Endpoint* Of(fid_ep* endpoint) { return static_cast<Endpoint*>(endpoint); }
 
 ssize_t PostMessage(fid_ep* endpoint, const fi_msg_rma& message, uint64_t flags) {
-  if (message.iov_count > 1 || message.rma_iov_count != 1) return -FI_EINVAL;
-  const iovec local = message.iov_count == 0 ? iovec{} : *message.msg_iov;
-  if (local.iov_len != message.rma_iov->len) return -FI_EINVAL;
-  return Of(endpoint)->Post(Endpoint::Transmit{.buffer = local.iov_base,
-                                               .bytes = local.iov_len,
+  if (message.rma_iov_count != 1) return -FI_EINVAL;
+  const Vector local(message.msg_iov, message.iov_count);
+  if (BytesOf(local) != message.rma_iov->len) return -FI_EINVAL;
+  return Of(endpoint)->Post(Endpoint::Transmit{.vector = local,
                                                .peer = message.addr,
                                                .context = message.context,
                                                .flags = flags,
@@ -21,12 +21,11 @@ ssize_t PostMessage(fid_ep* endpoint, const fi_msg_rma& message, uint64_t flags)
                                                .remote_key = message.rma_iov->key});
 }
 
-ssize_t PostOne(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t peer, uint64_t address, uint64_t key,
-                void* context, uint64_t flags, uint64_t data) {
-  const iovec local = {.iov_base = const_cast<void*>(buffer), .iov_len = bytes};
-  const fi_rma_iov remote = {.addr = address, .len = bytes, .key = key};
-  const fi_msg_rma message = {.msg_iov = &local,
-                              .iov_count = 1,
+ssize_t PostVector(fid_ep* endpoint, Vector local, fi_addr_t peer, uint64_t address, uint64_t key, void* context,
+                   uint64_t flags, uint64_t data = 0) {
+  const fi_rma_iov remote = {.addr = address, .len = BytesOf(local), .key = key};
+  const fi_msg_rma message = {.msg_iov = local.data(),
+                              .iov_count = local.size(),
                               .addr = peer,
                               .rma_iov = &remote,
                               .rma_iov_count = 1,
@@ -35,66 +34,67 @@ ssize_t PostOne(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t pe
   return PostMessage(endpoint, message, flags);
 }
 
-ssize_t Read(fid_ep* endpoint, void* buffer, size_t bytes, void*, fi_addr_t peer, uint64_t address, uint64_t key,
-             void* context) {
-  const uint64_t flags = (Of(endpoint)->transmit_flags() & ~FI_INJECT) | FI_READ;
-  return PostOne(endpoint, buffer, bytes, peer, address, key, context, flags, 0);
+ssize_t PostOne(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t peer, uint64_t address, uint64_t key,
+                void* context, uint64_t flags, uint64_t data = 0) {
+  const iovec local = {.iov_base = const_cast<void*>(buffer), .iov_len = bytes};
+  return PostVector(endpoint, {&local, 1}, peer, address, key, context, flags, data);
 }
 
-ssize_t ReadVector(fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, uint64_t address,
-                   uint64_t key, void* context) {
-  if (count > 1) return -FI_EINVAL;
-  const iovec one = count == 0 ? iovec{} : *vector;
-  return Read(endpoint, one.iov_base, one.iov_len, nullptr, peer, address, key, context);
-}
-
-ssize_t ReadMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  return PostMessage(endpoint, *message, (flags & ~FI_INJECT) | FI_READ);
-}
-
-ssize_t Write(fid_ep* endpoint, const void* buffer, size_t bytes, void*, fi_addr_t peer, uint64_t address, uint64_t key,
-              void* context) {
-  return PostOne(endpoint, buffer, bytes, peer, address, key, context, Of(endpoint)->transmit_flags() | FI_WRITE, 0);
-}
-
-ssize_t WriteVector(fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, uint64_t address,
-                    uint64_t key, void* context) {
-  if (count > 1) return -FI_EINVAL;
-  const iovec one = count == 0 ? iovec{} : *vector;
-  return Write(endpoint, one.iov_base, one.iov_len, nullptr, peer, address, key, context);
-}
-
-ssize_t WriteMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  return PostMessage(endpoint, *message, flags | FI_WRITE);
-}
-
-ssize_t Inject(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t peer, uint64_t address, uint64_t key) {
-  return PostOne(endpoint, buffer, bytes, peer, address, key, nullptr, FI_WRITE | FI_INJECT | kSilent, 0);
-}
-
-ssize_t WriteData(fid_ep* endpoint, const void* buffer, size_t bytes, void*, uint64_t data, fi_addr_t peer,
-                  uint64_t address, uint64_t key, void* context) {
-  const uint64_t flags = Of(endpoint)->transmit_flags() | FI_WRITE | FI_REMOTE_CQ_DATA;
-  return PostOne(endpoint, buffer, bytes, peer, address, key, context, flags, data);
-}
-
-ssize_t InjectData(fid_ep* endpoint, const void* buffer, size_t bytes, uint64_t data, fi_addr_t peer, uint64_t address,
-                   uint64_t key) {
-  constexpr uint64_t kFlags = FI_WRITE | FI_INJECT | FI_REMOTE_CQ_DATA | kSilent;
-  return PostOne(endpoint, buffer, bytes, peer, address, key, nullptr, kFlags, data);
-}
+uint64_t ReadFlags(fid_ep* endpoint) { return (Of(endpoint)->transmit_flags() & ~FI_INJECT) | FI_READ; }
+uint64_t WriteFlags(fid_ep* endpoint) { return Of(endpoint)->transmit_flags() | FI_WRITE; }
 
 }  // namespace
 
-fi_ops_rma rma_calls = {.size = sizeof(fi_ops_rma),
-                        .read = Read,
-                        .readv = ReadVector,
-                        .readmsg = ReadMessage,
-                        .write = Write,
-                        .writev = WriteVector,
-                        .writemsg = WriteMessage,
-                        .inject = Inject,
-                        .writedata = WriteData,
-                        .injectdata = InjectData};
+ssize_t ReadMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
+  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, ReadMessage);
+  return PostMessage(endpoint, *message, (flags & ~FI_INJECT) | FI_READ);
+}
+
+ssize_t WriteMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
+  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, WriteMessage);
+  return PostMessage(endpoint, *message, flags | FI_WRITE);
+}
+
+fi_ops_rma rma_calls = {
+    .size = sizeof(fi_ops_rma),
+    .read =
+        [](fid_ep* endpoint, void* buffer, size_t bytes, void*, fi_addr_t peer, uint64_t address, uint64_t key,
+           void* context) {
+          return PostOne(endpoint, buffer, bytes, peer, address, key, context, ReadFlags(endpoint));
+        },
+    .readv =
+        [](fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, uint64_t address, uint64_t key,
+           void* context) {
+          return PostVector(endpoint, {vector, count}, peer, address, key, context, ReadFlags(endpoint));
+        },
+    .readmsg = ReadMessage,
+    .write =
+        [](fid_ep* endpoint, const void* buffer, size_t bytes, void*, fi_addr_t peer, uint64_t address, uint64_t key,
+           void* context) {
+          return PostOne(endpoint, buffer, bytes, peer, address, key, context, WriteFlags(endpoint));
+        },
+    .writev =
+        [](fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, uint64_t address, uint64_t key,
+           void* context) {
+          return PostVector(endpoint, {vector, count}, peer, address, key, context, WriteFlags(endpoint));
+        },
+    .writemsg = WriteMessage,
+    .inject =
+        [](fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t peer, uint64_t address, uint64_t key) {
+          return PostOne(endpoint, buffer, bytes, peer, address, key, nullptr, FI_WRITE | FI_INJECT | kSilent);
+        },
+    .writedata =
+        [](fid_ep* endpoint, const void* buffer, size_t bytes, void*, uint64_t data, fi_addr_t peer, uint64_t address,
+           uint64_t key, void* context) {
+          const uint64_t flags = WriteFlags(endpoint) | FI_REMOTE_CQ_DATA;
+          return PostOne(endpoint, buffer, bytes, peer, address, key, context, flags, data);
+        },
+    .injectdata =
+        [](fid_ep* endpoint, const void* buffer, size_t bytes, uint64_t data, fi_addr_t peer, uint64_t address,
+           uint64_t key) {
+          constexpr uint64_t kFlags = FI_WRITE | FI_INJECT | FI_REMOTE_CQ_DATA | kSilent;
+          return PostOne(endpoint, buffer, bytes, peer, address, key, nullptr, kFlags, data);
+        },
+};
 
 }  // namespace paceline::libfabric

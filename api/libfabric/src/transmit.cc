@@ -1,4 +1,5 @@
-// Sends, writes and reads of an endpoint.
+// Sends, writes, reads and atomics of an endpoint.
+#include <array>
 #include <cstring>
 
 #include "api/libfabric/src/endpoint.h"
@@ -13,24 +14,26 @@ uint64_t KindOf(uint64_t flags) {
   return FI_SEND | (flags & (FI_MSG | FI_TAGGED));
 }
 
+// The elements of a vector in one piece: where they are, or copied to `room`.
+const void* InOnePiece(Vector vector, std::array<uint8_t, api::kMaxAtomicBytes>& room) {
+  if (vector.size() == 1) return vector.front().iov_base;
+  Gather(vector, room.data());
+  return room.data();
+}
+
 }  // namespace
 
-ssize_t Endpoint::Post(const Transmit& transmit) {
-  const Domain::Guard guard(domain_);
-  if (!enabled_) return -FI_EOPBADSTATE;
-  if (transmit.bytes > kMaxMessageBytes) return -FI_EMSGSIZE;
-  const bool injected = (transmit.flags & FI_INJECT) != 0;
-  if (injected && transmit.bytes > kInjectBytes) return -FI_EMSGSIZE;
-  ssize_t error = 0;
-  api::Connection* connection = links_.Reach(transmit.peer, &error);
-  if (connection == nullptr) {
-    domain_->Progress();  // who posts again and again makes the connection come
-    return error;
+api::Connection* Endpoint::Reach(fi_addr_t peer, ssize_t* error) {
+  if (!enabled_) {
+    *error = -FI_EOPBADSTATE;
+    return nullptr;
   }
-  Operation* operation = NewOperation(transmit_queue_, transmit.context, transmit.flags, KindOf(transmit.flags));
-  Transmit copy = transmit;
-  if (injected) copy.buffer = std::memcpy(operation->injected, transmit.buffer, transmit.bytes);
-  const PostResult result = PostOn(*connection, copy, operation);
+  api::Connection* connection = links_.Reach(peer, error);
+  if (connection == nullptr) domain_->Progress();  // who posts again and again makes the connection come
+  return connection;
+}
+
+ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected) {
   if (result == PostResult::kOk) {
     // Nobody waits for its completion, so perhaps nobody moves data for a while: it leaves now.
     if (injected) domain_->paceline().Progress();
@@ -45,8 +48,35 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   return ResultOf(result);
 }
 
-PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmit, Operation* operation) {
-  const api::Buffer buffer = {.data = const_cast<void*>(transmit.buffer), .bytes = transmit.bytes};
+ssize_t Endpoint::Post(const Transmit& transmit) {
+  const Domain::Guard guard(domain_);
+  if (transmit.vector.size() > kIoVectors) return -FI_EINVAL;
+  const size_t bytes = BytesOf(transmit.vector);
+  const bool injected = (transmit.flags & FI_INJECT) != 0;
+  if (bytes > kMaxMessageBytes || (injected && bytes > kInjectBytes)) return -FI_EMSGSIZE;
+  ssize_t error = 0;
+  api::Connection* connection = Reach(transmit.peer, &error);
+  if (connection == nullptr) return error;
+  Operation* operation = NewOperation(transmit.context, transmit.flags, KindOf(transmit.flags));
+  api::Buffer buffer = {.bytes = bytes};
+  if (injected) {
+    Gather(transmit.vector, operation->injected);
+    buffer.data = operation->injected;
+  } else if (transmit.vector.size() > 1) {
+    buffer.data = Stage(operation, bytes);
+    if ((transmit.flags & FI_READ) != 0) {
+      operation->staging->to.assign(transmit.vector.begin(), transmit.vector.end());
+    } else {
+      Gather(transmit.vector, operation->staging->bytes.get());
+    }
+  } else if (!transmit.vector.empty()) {
+    buffer.data = transmit.vector.front().iov_base;
+  }
+  return Posted(PostOn(*connection, transmit, buffer, operation), operation, injected);
+}
+
+PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmit, const api::Buffer& buffer,
+                            Operation* operation) {
   const auto user_data = reinterpret_cast<uint64_t>(operation);
   const bool has_data = (transmit.flags & FI_REMOTE_CQ_DATA) != 0;
   if ((transmit.flags & (FI_READ | FI_WRITE)) == 0) {
@@ -58,6 +88,29 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
   if ((transmit.flags & FI_READ) != 0) return connection.Read(buffer, remote, transmit.remote_offset, user_data);
   if (!has_data) return connection.Write(buffer, remote, transmit.remote_offset, user_data);
   return connection.WriteImmediate(buffer, remote, transmit.remote_offset, transmit.data, user_data);
+}
+
+ssize_t Endpoint::Post(const AtomicTransmit& transmit) {
+  const Domain::Guard guard(domain_);
+  ssize_t error = 0;
+  api::Connection* connection = Reach(transmit.peer, &error);
+  if (connection == nullptr) return error;
+  const uint64_t kind = FI_ATOMIC | (transmit.flags & (FI_READ | FI_WRITE));
+  Operation* operation = NewOperation(transmit.context, transmit.flags, kind);
+  std::array<uint8_t, api::kMaxAtomicBytes> operands, compares;
+  api::Atomic asked = {.op = transmit.op, .type = transmit.type, .elements = transmit.elements};
+  if (!transmit.operands.empty()) asked.operands = InOnePiece(transmit.operands, operands);
+  if (!transmit.compares.empty()) asked.compares = InOnePiece(transmit.compares, compares);
+  if (transmit.results.size() == 1) {
+    asked.results = transmit.results.front().iov_base;
+  } else if (transmit.results.size() > 1) {
+    asked.results = Stage(operation, transmit.elements * api::AtomicElementBytes(transmit.type));
+    operation->staging->to.assign(transmit.results.begin(), transmit.results.end());
+  }
+  const api::RemoteMemory remote = {.key = transmit.remote_key, .bytes = ~0ull};
+  const PostResult result =
+      connection->PostAtomic(asked, remote, transmit.remote_offset, reinterpret_cast<uint64_t>(operation));
+  return Posted(result, operation, (transmit.flags & FI_INJECT) != 0);
 }
 
 }  // namespace paceline::libfabric

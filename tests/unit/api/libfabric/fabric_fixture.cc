@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace paceline::libfabric {
 
@@ -32,7 +33,11 @@ Info GetInfo(const std::function<void(fi_info&)>& change) {
 }
 
 void Side::Open(const std::function<void(fi_info&)>& change, uint64_t queue_flags) {
-  info = GetInfo(change);
+  OpenWith(GetInfo(change), queue_flags);
+}
+
+void Side::OpenWith(Info with, uint64_t queue_flags) {
+  info = std::move(with);
   ASSERT_NE(info, nullptr);
   ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
   ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);

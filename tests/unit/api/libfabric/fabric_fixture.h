@@ -41,6 +41,7 @@ struct Side {
   std::deque<fi_addr_t> sources;
 
   void Open(const std::function<void(fi_info&)>& change, uint64_t queue_flags);
+  void OpenWith(Info with, uint64_t queue_flags = 0);
   void Close();
   std::vector<uint8_t> Name();
   void Read();  // takes what the queue has

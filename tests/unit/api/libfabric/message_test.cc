@@ -234,8 +234,31 @@ TEST_F(MessageTest, WhatCannotBeSentIsRefusedAtOnce) {
   std::vector<char> buffer(257);
   EXPECT_EQ(fi_inject(a_.endpoint, buffer.data(), buffer.size(), a_.peer), -FI_EMSGSIZE);
   EXPECT_EQ(fi_send(a_.endpoint, buffer.data(), 1, nullptr, 12345, nullptr), -FI_EINVAL);
-  const iovec two[2] = {{buffer.data(), 1}, {buffer.data(), 1}};
-  EXPECT_EQ(fi_sendv(a_.endpoint, two, nullptr, 2, a_.peer, nullptr), -FI_EINVAL);
+  const std::vector<iovec> nine(9, {buffer.data(), 1});
+  EXPECT_EQ(fi_sendv(a_.endpoint, nine.data(), nullptr, nine.size(), a_.peer, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_recvv(a_.endpoint, nine.data(), nullptr, nine.size(), FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
+}
+
+TEST_F(MessageTest, MemoryInPiecesAtBothEnds) {
+  Open();
+  for (const size_t bytes : {size_t{10}, size_t{100}, size_t{100'000}}) {
+    auto out = Pattern(bytes, 5);
+    std::vector<uint8_t> in(bytes);
+    const size_t third = bytes / 3;
+    const iovec from[] = {{out.data(), third}, {out.data() + third, 0}, {out.data() + third, bytes - third}};
+    const iovec to[] = {{in.data(), 2 * third}, {in.data() + 2 * third, bytes - 2 * third}};
+    Post([&] { return fi_recvv(b_.endpoint, to, nullptr, 2, FI_ADDR_UNSPEC, &in); });
+    Post([&] { return fi_sendv(a_.endpoint, from, nullptr, 3, a_.peer, nullptr); });
+    EXPECT_EQ(Take(b_).len, bytes);
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(Take(a_).err, 0);
+    std::fill(in.begin(), in.end(), uint8_t{0});
+    Post([&] { return fi_trecvv(b_.endpoint, to, nullptr, 2, FI_ADDR_UNSPEC, 7, 0, &in); });
+    Post([&] { return fi_tsendv(a_.endpoint, from, nullptr, 3, a_.peer, 7, nullptr); });
+    EXPECT_EQ(Take(b_).tag, 7u);
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(Take(a_).err, 0);
+  }
 }
 
 TEST_F(MessageTest, APeerThatEndsIsAnErrorAndNotAnEndlessTryAgain) {

@@ -82,6 +82,19 @@ TEST_P(OneSidedTest, WritesAndReadsOfEveryKind) {
   EXPECT_TRUE(a_.completions.empty());
 }
 
+TEST_P(OneSidedTest, LocalMemoryInPieces) {
+  auto out = Pattern(1000, 4);
+  const iovec from[] = {{out.data(), 10}, {out.data() + 10, 990}};
+  Post([&] { return fi_writev(a_.endpoint, from, nullptr, 2, a_.peer, base_ + 5, key_, nullptr); });
+  EXPECT_EQ(Take(a_).err, 0);
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), memory_.begin() + 5));
+  std::vector<uint8_t> in(1000);
+  const iovec to[] = {{in.data(), 999}, {in.data() + 999, 1}};
+  Post([&] { return fi_readv(a_.endpoint, to, nullptr, 2, a_.peer, base_ + 5, key_, nullptr); });
+  EXPECT_EQ(Take(a_).err, 0);
+  EXPECT_EQ(in, out);
+}
+
 TEST_P(OneSidedTest, WhatIsNotAllowedEndsWithAnError) {
   uint8_t byte = 1;
   for (const auto& at : {std::pair{base_ + kBytes, key_}, std::pair{base_, key_ + 1}}) {

@@ -1,0 +1,99 @@
+// Operations that wait until a counter has reached a threshold: libfabric's triggered operations and its deferred work
+// queue.
+//
+// Thread rule: under the domain's guard. A domain has one queue.
+#pragma once
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_trigger.h>
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "api/libfabric/src/counter.h"
+#include "api/libfabric/src/endpoint.h"
+
+namespace paceline::libfabric {
+
+class DeferredQueue {
+ public:
+  struct Work {
+    Counter* trigger = nullptr;
+    uint64_t threshold = 0;
+    std::function<ssize_t()> post;     // -FI_EAGAIN: to be called again
+    Counter* completion = nullptr;     // counts the operation's completion too; may be nullptr
+    const void* id = nullptr;          // by which the program cancels it
+    bool is_done_when_posted = false;  // counters' own operations: nothing completes later
+  };
+  void Add(Work work);
+  // Posts what is due, in the order in which it was added.
+  void Run();
+  bool Cancel(const void* id);
+  void Clear() { works_.clear(); }
+  void Forget(const Counter* trigger);
+  bool empty() const { return works_.empty(); }
+  // Of the operation that is just being posted: the counter to tell of its completion.
+  Counter* completion_counter() const { return completion_; }
+
+ private:
+  std::list<Work> works_;
+  Counter* completion_ = nullptr;
+  bool running_ = false;
+};
+
+// As fi_control(domain, FI_QUEUE_WORK).
+int QueueWork(DeferredQueue& queue, fi_deferred_work* work);
+
+// A message that outlives the call, with its vectors.
+template <typename Message>
+class KeptMessage {
+ public:
+  explicit KeptMessage(const Message& message)
+      : message_(message), local_(message.msg_iov, message.msg_iov + message.iov_count) {
+    message_.msg_iov = local_.data();
+    if constexpr (requires { message.rma_iov; }) {
+      remote_.assign(message.rma_iov, message.rma_iov + message.rma_iov_count);
+      message_.rma_iov = remote_.data();
+    }
+  }
+  KeptMessage(const KeptMessage&) = delete;
+  KeptMessage& operator=(const KeptMessage&) = delete;
+  const Message* get() const { return &message_; }
+
+ private:
+  template <typename M>
+  static auto RemoteOf() {
+    if constexpr (requires(M m) { m.rma_iov; }) {
+      return std::remove_cvref_t<decltype(*std::declval<M>().rma_iov)>{};
+    } else {
+      return char{};
+    }
+  }
+  Message message_;
+  std::vector<std::remove_cvref_t<decltype(*std::declval<Message>().msg_iov)>> local_;
+  std::vector<decltype(RemoteOf<Message>())> remote_;
+};
+
+// A call with FI_TRIGGER: its context says which counter it waits for.
+template <typename Message>
+ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
+                ssize_t (*post)(fid_ep*, const Message*, uint64_t)) {
+  const auto* context = static_cast<const fi_triggered_context*>(message.context);
+  if (context == nullptr || context->event_type != FI_TRIGGER_THRESHOLD) return -FI_ENOSYS;
+  if ((flags & FI_INJECT) != 0) return -FI_EINVAL;  // nobody would have kept the bytes
+  auto* counter = static_cast<Counter*>(context->trigger.threshold.cntr);
+  if (counter == nullptr) return -FI_EINVAL;
+  const Domain::Guard guard(counter->domain());
+  auto kept = std::make_shared<KeptMessage<Message>>(message);
+  DeferredQueue& queue = counter->domain()->deferred();
+  queue.Add({.trigger = counter,
+             .threshold = context->trigger.threshold.threshold,
+             .post = [endpoint, kept, flags, post] { return post(endpoint, kept->get(), flags & ~FI_TRIGGER); }});
+  queue.Run();
+  return 0;
+}
+
+}  // namespace paceline::libfabric

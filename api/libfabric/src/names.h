@@ -1,0 +1,37 @@
+// Addresses by name: what fi_getinfo makes of a node and a service, so that a program reaches a peer of which it knows
+// host and port alone, as with any socket. The service is the UDP port, and with it the number of the listener.
+//
+// Thread rule: functions that ask the operating system.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/libfabric/src/address.h"
+
+namespace paceline::libfabric {
+
+// Where an endpoint that was asked for by name listens, or is to be found.
+struct Named {
+  std::string interface;                // a domain's name; empty: any
+  std::optional<uint16_t> port;         // to listen on
+  std::optional<Address> peer;          // who was named
+  std::optional<sockaddr_storage> own;  // where to listen, if it was named
+};
+
+// What node, service, flags and the hints' own addresses name. nullopt: no such host, or it cannot be reached.
+std::optional<Named> Resolve(const char* node, const char* service, uint64_t flags, const fi_info* hints);
+
+// The address of an endpoint that listens there on this interface; nullopt: anywhere. And the other way round: where a
+// domain binds that is opened with it instead of at its own places.
+std::optional<Address> ListeningAddress(const std::string& interface, const Named& named);
+std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind);
+
+// As fi_av_insertsvc.
+std::optional<Address> PeerAddress(const char* node, const char* service, bool numeric);
+
+}  // namespace paceline::libfabric

@@ -1,0 +1,173 @@
+#include "api/libfabric/src/scalable.h"
+
+#include <rdma/fi_cm.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "api/libfabric/src/av.h"
+#include "api/libfabric/src/endpoint.h"
+#include "api/libfabric/src/fid.h"
+
+namespace paceline::libfabric {
+namespace {
+
+class Scalable : public fid_ep {
+ public:
+  Scalable(Domain* domain, const fi_info& info, uint64_t service)
+      : fid_ep{},
+        domain_(domain),
+        transmit_(Endpoint::TraitsOf(info, Endpoint::Role::kTransmit)),
+        receive_(Endpoint::TraitsOf(info, Endpoint::Role::kReceive)),
+        most_(static_cast<int>(kMaxContexts)) {
+    if (receive_.service == 0) receive_.service = service;
+    ++domain_->references;
+  }
+  ~Scalable() { --domain_->references; }
+
+  Domain* domain() const { return domain_; }
+
+  int Bind(fid_t other) {
+    if (other->fclass != FI_CLASS_AV) return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+    av_ = other;
+    for (Endpoint* part : parts_) part->Bind(av_, 0);
+    return 0;
+  }
+  int Open(int index, const Endpoint::Traits& defaults, uint64_t caps, uint64_t flags, fid_ep** result, void* context) {
+    if (index < 0 || index >= most_) return -FI_EINVAL;
+    Endpoint::Traits traits = defaults;
+    const bool transmits = traits.role == Endpoint::Role::kTransmit;
+    if (caps != 0) traits.caps = caps;
+    (transmits ? traits.transmit_flags : traits.receive_flags) = flags;
+    if (!transmits) traits.service += static_cast<uint64_t>(index);
+    Endpoint* part = NewEndpoint(domain_, traits, transmits ? FI_CLASS_TX_CTX : FI_CLASS_RX_CTX, context);
+    if (part == nullptr) return -FI_ENOMEM;
+    if (av_ != nullptr) part->Bind(av_, 0);
+    parts_.push_back(part);
+    if (!transmits && index == 0) first_receive_ = part;
+    *result = part;
+    return 0;
+  }
+  const Endpoint::Traits& transmit() const { return transmit_; }
+  const Endpoint::Traits& receive() const { return receive_; }
+
+  // All receive contexts that are to be are enabled: transmit contexts now say who they belong to.
+  int Enable() {
+    const Domain::Guard guard(domain_);
+    if (first_receive_ == nullptr || !first_receive_->enabled()) return 0;
+    for (Endpoint* part : parts_) {
+      if (part != first_receive_) part->links().SetOwnAddress(first_receive_->links().own_address());
+    }
+    return 0;
+  }
+  int GetName(void* address, size_t* size) {
+    return first_receive_ == nullptr ? -FI_EOPBADSTATE : first_receive_->GetName(address, size);
+  }
+
+ private:
+  Domain* domain_;
+  const Endpoint::Traits transmit_;
+  Endpoint::Traits receive_;
+  const int most_;
+  fid_t av_ = nullptr;
+  std::vector<Endpoint*> parts_;
+  Endpoint* first_receive_ = nullptr;
+};
+
+Scalable* Of(fid* object) { return FromFid<Scalable, fid_ep>(object); }
+
+int Close(fid* object) {
+  delete Of(object);
+  return 0;
+}
+
+fi_ops object_calls = {
+    .size = sizeof(fi_ops),
+    .close = Close,
+    .bind = [](fid* object, fid* other, uint64_t) { return Of(object)->Bind(other); },
+    .control = [](fid* object, int command, void*) { return command == FI_ENABLE ? Of(object)->Enable() : -FI_ENOSYS; },
+    .ops_open = NotSupported()};
+
+int OpenTransmit(fid_ep* object, int index, fi_tx_attr* attributes, fid_ep** result, void* context) {
+  auto* scalable = static_cast<Scalable*>(object);
+  const fi_tx_attr wanted = attributes == nullptr ? fi_tx_attr{} : *attributes;
+  const uint64_t flags = attributes == nullptr ? scalable->transmit().transmit_flags : wanted.op_flags;
+  return scalable->Open(index, scalable->transmit(), wanted.caps, flags, result, context);
+}
+
+int OpenReceive(fid_ep* object, int index, fi_rx_attr* attributes, fid_ep** result, void* context) {
+  auto* scalable = static_cast<Scalable*>(object);
+  const fi_rx_attr wanted = attributes == nullptr ? fi_rx_attr{} : *attributes;
+  const uint64_t flags = attributes == nullptr ? scalable->receive().receive_flags : wanted.op_flags;
+  return scalable->Open(index, scalable->receive(), wanted.caps, flags, result, context);
+}
+
+fi_ops_ep calls = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = NotSupported(),
+    .getopt = NotSupported(),
+    .setopt = NotSupported(),
+    .tx_ctx = OpenTransmit,
+    .rx_ctx = OpenReceive,
+    .rx_size_left = NotSupported(),
+    .tx_size_left = NotSupported(),
+};
+fi_ops_cm cm_calls = {
+    .size = sizeof(fi_ops_cm),
+    .setname = NotSupported(),
+    .getname = [](fid_t object, void* address, size_t* size) { return Of(object)->GetName(address, size); },
+    .getpeer = NotSupported(),
+    .connect = NotSupported(),
+    .listen = NotSupported(),
+    .accept = NotSupported(),
+    .reject = NotSupported(),
+    .shutdown = NotSupported(),
+    .join = NotSupported(),
+};
+
+class SharedTransmit : public fid_stx {
+ public:
+  explicit SharedTransmit(Domain* domain) : fid_stx{}, domain_(domain) { ++domain_->references; }
+  ~SharedTransmit() { --domain_->references; }
+
+ private:
+  Domain* domain_;
+};
+
+fi_ops shared_calls = {.size = sizeof(fi_ops),
+                       .close =
+                           [](fid* object) {
+                             delete FromFid<SharedTransmit, fid_stx>(object);
+                             return 0;
+                           },
+                       .bind = NotSupported(),
+                       .control = NotSupported(),
+                       .ops_open = NotSupported()};
+
+}  // namespace
+
+int OpenScalable(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
+  uint64_t service = 0;
+  if (getrandom(&service, sizeof(service), 0) != sizeof(service)) return -FI_EOTHER;
+  service = (service | 1ull << 63) & ~(uint64_t{kMaxContexts} - 1);  // room for all contexts, and never 0
+  auto* scalable = new (std::nothrow) Scalable(static_cast<Domain*>(domain), *info, service);
+  if (scalable == nullptr) return -FI_ENOMEM;
+  scalable->fid = {.fclass = FI_CLASS_SEP, .context = context, .ops = &object_calls};
+  scalable->ops = &calls;
+  scalable->cm = &cm_calls;
+  *result = scalable;
+  return 0;
+}
+
+int OpenSharedTransmit(fid_domain* domain, fi_tx_attr*, fid_stx** result, void* context) {
+  auto* shared = new (std::nothrow) SharedTransmit(static_cast<Domain*>(domain));
+  if (shared == nullptr) return -FI_ENOMEM;
+  shared->fid = {.fclass = FI_CLASS_STX_CTX, .context = context, .ops = &shared_calls};
+  *result = shared;
+  return 0;
+}
+
+}  // namespace paceline::libfabric

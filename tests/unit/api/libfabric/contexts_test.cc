@@ -1,0 +1,170 @@
+// Endpoints that share their receives, scalable endpoints, and operations that wait for a counter.
+#include <rdma/fi_trigger.h>
+
+#include "tests/unit/api/libfabric/fabric_fixture.h"
+
+namespace paceline::libfabric {
+namespace {
+
+class ContextsTest : public FabricTest {
+ protected:
+  static std::vector<uint8_t> NameOf(fid_ep* endpoint) {
+    std::vector<uint8_t> name(64);
+    size_t size = name.size();
+    EXPECT_EQ(fi_getname(&endpoint->fid, name.data(), &size), 0);
+    return name;
+  }
+  static fid_cntr* NewCounter(Side& side) {
+    fid_cntr* counter = nullptr;
+    fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+    EXPECT_EQ(fi_cntr_open(side.domain, &attributes, &counter, nullptr), 0);
+    return counter;
+  }
+};
+
+TEST_F(ContextsTest, EndpointsShareOneReceiveContext) {
+  Open();
+  fid_ep *shared = nullptr, *ends[2] = {};
+  fid_stx* transmit = nullptr;
+  ASSERT_EQ(fi_srx_context(b_.domain, nullptr, &shared, nullptr), 0);
+  ASSERT_EQ(fi_stx_context(b_.domain, nullptr, &transmit, nullptr), 0);
+  fi_addr_t peers[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_endpoint(b_.domain, b_.info.get(), &ends[i], nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(ends[i], &b_.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ends[i], &b_.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(ends[i], &shared->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ends[i], &transmit->fid, 0), 0);
+    ASSERT_EQ(fi_enable(ends[i]), 0);
+    ASSERT_EQ(fi_av_insert(a_.av, NameOf(ends[i]).data(), 1, &peers[i], 0, nullptr), 1);
+  }
+  int values[3] = {}, dummy = 0;
+  EXPECT_EQ(fi_recv(ends[0], &dummy, sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EOPNOTSUPP);
+  for (int& value : values) {
+    Post([&] { return fi_recv(shared, &value, sizeof(int), nullptr, FI_ADDR_UNSPEC, &value); });
+  }
+  for (int i = 0; i < 2; ++i) {
+    const int out = 10 + i;
+    Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), peers[i]); });
+    EXPECT_EQ(Take(b_).op_context, &values[i]);
+    EXPECT_EQ(values[i], out);
+  }
+  EXPECT_EQ(fi_cancel(&shared->fid, &values[2]), 0);
+  EXPECT_EQ(Take(b_).err, FI_ECANCELED);
+  for (fid_ep* end : ends) EXPECT_EQ(fi_close(&end->fid), 0);
+  EXPECT_EQ(fi_close(&shared->fid), 0);
+  EXPECT_EQ(fi_close(&transmit->fid), 0);
+}
+
+TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
+  constexpr int kContexts = 3, kBits = 2;
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TAGGED | FI_NAMED_RX_CTX | FI_DIRECTED_RECV; });
+  struct Scalable {
+    fid_av* av = nullptr;
+    fid_ep* whole = nullptr;
+    fid_ep *transmit[kContexts] = {}, *receive[kContexts] = {};
+    fi_addr_t peer = 0;
+  } sides[2];
+  Side* const owners[] = {&a_, &b_};
+  for (int s = 0; s < 2; ++s) {
+    Scalable& side = sides[s];
+    fi_av_attr attributes = {.type = FI_AV_TABLE, .rx_ctx_bits = kBits};
+    ASSERT_EQ(fi_av_open(owners[s]->domain, &attributes, &side.av, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep(owners[s]->domain, owners[s]->info.get(), &side.whole, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep_bind(side.whole, &side.av->fid, 0), 0);
+    EXPECT_EQ(fi_tx_context(side.whole, 16, nullptr, &side.transmit[0], nullptr), -FI_EINVAL);
+    for (int i = 0; i < kContexts; ++i) {
+      ASSERT_EQ(fi_tx_context(side.whole, i, nullptr, &side.transmit[i], nullptr), 0);
+      ASSERT_EQ(fi_rx_context(side.whole, i, nullptr, &side.receive[i], nullptr), 0);
+      ASSERT_EQ(fi_ep_bind(side.transmit[i], &owners[s]->cq->fid, FI_TRANSMIT), 0);
+      ASSERT_EQ(fi_ep_bind(side.receive[i], &owners[s]->cq->fid, FI_RECV), 0);
+      ASSERT_EQ(fi_enable(side.transmit[i]), 0);
+      ASSERT_EQ(fi_enable(side.receive[i]), 0);
+    }
+    ASSERT_EQ(fi_enable(side.whole), 0);
+  }
+  ASSERT_EQ(fi_av_insert(sides[0].av, NameOf(sides[1].whole).data(), 1, &sides[0].peer, 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insert(sides[1].av, NameOf(sides[0].whole).data(), 1, &sides[1].peer, 0, nullptr), 1);
+  for (int s = 0; s < 2; ++s) {
+    Scalable &from = sides[s], &to = sides[1 - s];
+    for (int i = 0; i < kContexts; ++i) {
+      int in = 0;
+      const int out = 100 * s + i;
+      Post([&] { return fi_trecv(to.receive[i], &in, sizeof(in), nullptr, to.peer, 5, 0, &in); });
+      const fi_addr_t there = fi_rx_addr(from.peer, i, kBits);
+      Post([&] { return fi_tsend(from.transmit[(i + 1) % kContexts], &out, sizeof(out), nullptr, there, 5, nullptr); });
+      EXPECT_EQ(Take(*owners[1 - s]).op_context, &in);
+      EXPECT_EQ(in, out);
+      EXPECT_EQ(source_, to.peer);
+      EXPECT_EQ(Take(*owners[s]).err, 0);
+    }
+  }
+  for (Scalable& side : sides) {
+    for (fid_ep* part : side.transmit) EXPECT_EQ(fi_close(&part->fid), 0);
+    for (fid_ep* part : side.receive) EXPECT_EQ(fi_close(&part->fid), 0);
+    EXPECT_EQ(fi_close(&side.whole->fid), 0);
+    EXPECT_EQ(fi_close(&side.av->fid), 0);
+  }
+}
+
+TEST_F(ContextsTest, ATriggeredSendWaitsForItsCounter) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TAGGED | FI_TRIGGER; });
+  fid_cntr* counter = NewCounter(a_);
+  int in[2] = {};
+  for (int& value : in) {
+    Post([&] { return fi_trecv(b_.endpoint, &value, sizeof(int), nullptr, FI_ADDR_UNSPEC, 0, ~0ull, &value); });
+  }
+  int first = 1, second = 2;
+  fi_triggered_context context = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {counter, 2}}};
+  {
+    // Nothing of the call is kept by who makes it but its context and its buffer.
+    iovec from = {&second, sizeof(second)};
+    const fi_msg_tagged message = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .tag = 2, .context = &context};
+    EXPECT_EQ(fi_tsendmsg(a_.endpoint, &message, FI_TRIGGER), 0);
+    from = {};
+  }
+  EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+  Post([&] { return fi_tinject(a_.endpoint, &first, sizeof(first), a_.peer, 1); });
+  EXPECT_EQ(Take(b_).tag, 1u);
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_TRUE(b_.completions.empty());
+  EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+  EXPECT_EQ(Take(b_).tag, 2u);
+  EXPECT_EQ(in[1], 2);
+  EXPECT_EQ(Take(a_).op_context, &context);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(ContextsTest, DeferredWorkFollowsOneAnother) {
+  Open();
+  fid_cntr *start = NewCounter(a_), *sent = NewCounter(a_), *last = NewCounter(a_);
+  int in = 0, out = 8;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in); });
+  iovec from = {&out, sizeof(out)};
+  fi_op_msg message = {.ep = a_.endpoint, .msg = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer}};
+  fi_op_cntr add = {.cntr = last, .value = 5};
+  fi_deferred_work send = {.threshold = 1, .triggering_cntr = start, .completion_cntr = sent, .op_type = FI_OP_SEND};
+  send.op.msg = &message;
+  fi_deferred_work then = {.threshold = 1, .triggering_cntr = sent, .op_type = FI_OP_CNTR_ADD};
+  then.op.cntr = &add;
+  fi_deferred_work never = then;
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &then), 0);
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &never), 0);
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &send), 0);
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &never), 0);
+  EXPECT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &never), -FI_ENOENT);
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_EQ(in, 0);
+  EXPECT_EQ(fi_cntr_read(last), 0u);
+  EXPECT_EQ(fi_cntr_set(start, 1), 0);
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(last) == 5; }));
+  EXPECT_EQ(fi_cntr_read(sent), 1u);
+  EXPECT_TRUE(Until([&] { return in == 8; }));
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &never), 0);
+  EXPECT_EQ(fi_cntr_read(last), 10u);  // its counter was there already
+  EXPECT_EQ(fi_control(&a_.domain->fid, FI_FLUSH_WORK, nullptr), 0);
+  for (fid_cntr* counter : {start, sent, last}) EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+}  // namespace
+}  // namespace paceline::libfabric

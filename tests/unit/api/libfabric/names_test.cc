@@ -1,0 +1,101 @@
+// Peers that are known by host and port alone, as fi_getinfo has them.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/unit/api/libfabric/fabric_fixture.h"
+
+namespace paceline::libfabric {
+namespace {
+
+Info Named(const char* node, const char* service, uint64_t flags) {
+  const Info hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup("paceline");
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  fi_info* info = nullptr;
+  if (fi_getinfo(FI_VERSION(1, 17), node, service, flags, hints.get(), &info) != 0) return nullptr;
+  return Info(info);
+}
+
+class NamesTest : public FabricTest {};
+
+TEST_F(NamesTest, AServerOnAPortIsFoundByItsClient) {
+  // A port that is free now: of a socket that has just been closed.
+  const std::string service = [] {
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    close(fd);
+    return std::to_string(ntohs(address.sin_port));
+  }();
+  b_.OpenWith(Named("127.0.0.1", service.c_str(), FI_SOURCE));
+  a_.OpenWith(Named("127.0.0.1", service.c_str(), 0));
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_NE(a_.info->dest_addr, nullptr);
+  EXPECT_EQ(a_.info->dest_addrlen, 64u);
+  EXPECT_EQ(std::string(a_.info->domain_attr->name), "lo");
+  ASSERT_EQ(b_.info->src_addrlen, 64u);
+  ASSERT_EQ(fi_av_insert(a_.av, a_.info->dest_addr, 1, &a_.peer, 0, nullptr), 1);
+  char in[6] = {};
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 1, 0, in); });
+  Post([&] { return fi_tinject(a_.endpoint, "hello", 6, a_.peer, 1); });
+  EXPECT_EQ(Take(b_).op_context, in);
+  EXPECT_STREQ(in, "hello");
+  // The server answers the name that the client has; the client takes it for the peer that it named.
+  Introduce(b_, a_);
+  Post([&] { return fi_trecv(a_.endpoint, in, sizeof(in), nullptr, a_.peer, 2, 0, in); });
+  Post([&] { return fi_tinject(b_.endpoint, "again", 6, b_.peer, 2); });
+  EXPECT_EQ(Take(a_).op_context, in);
+  EXPECT_EQ(source_, a_.peer);
+  EXPECT_EQ(std::memcmp(b_.Name().data(), a_.info->dest_addr, 64), 0);
+  fi_addr_t again = FI_ADDR_NOTAVAIL;
+  EXPECT_EQ(fi_av_insertsvc(a_.av, "127.0.0.1", service.c_str(), &again, 0, nullptr), 1);
+  Post([&] { return fi_tinject(a_.endpoint, "third", 6, again, 3); });
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 3, 0, in); });
+  EXPECT_EQ(Take(b_).err, 0);
+}
+
+TEST_F(NamesTest, WhatIsNoHostOrNotOursIsNotFound) {
+  EXPECT_EQ(Named("no.such.host.invalid", "5", FI_NUMERICHOST), nullptr);
+  EXPECT_EQ(Named("localhost", "5", FI_NUMERICHOST), nullptr);
+  EXPECT_EQ(Named("192.0.2.77", "5", FI_SOURCE), nullptr);
+  EXPECT_NE(Named("127.0.0.1", nullptr, FI_NUMERICHOST), nullptr);
+}
+
+// Programs also give the address that they are to be reached at as a socket address in the hints.
+TEST_F(NamesTest, ASocketAddressInTheHintsIsTheOwn) {
+  const Info hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup("paceline");
+  auto* own = static_cast<sockaddr_in*>(std::calloc(1, sizeof(sockaddr_in)));
+  *own = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  hints->src_addr = own;
+  hints->src_addrlen = sizeof(*own);
+  fi_info* info = nullptr;
+  ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", "7000", 0, hints.get(), &info), 0);
+  const Info owner(info);
+  EXPECT_STREQ(info->domain_attr->name, "lo");
+  EXPECT_EQ(info->next, nullptr);
+  EXPECT_NE(info->dest_addr, nullptr);
+}
+
+// Addresses of ours in the hints come back.
+TEST_F(NamesTest, AnAddressInTheHintsComesBack) {
+  const Info first = Named("127.0.0.1", "7000", 0);
+  ASSERT_NE(first, nullptr);
+  const Info hints(fi_dupinfo(first.get()));
+  fi_info* info = nullptr;
+  ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &info), 0);
+  const Info owner(info);
+  ASSERT_EQ(info->dest_addrlen, 64u);
+  EXPECT_EQ(std::memcmp(info->dest_addr, first->dest_addr, 64), 0);
+}
+
+}  // namespace
+}  // namespace paceline::libfabric
