@@ -9,6 +9,7 @@ packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests 
 packages_mpi=(libopenmpi-dev openmpi-bin)  # studies under mpirun; their test skips without them
 packages_libfabric=(libfabric-dev libfabric-bin)  # the libfabric provider and its tests
 packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck)
+packages_comparison=(python3 iproute2 libucx0)  # what tools/compare_mpi sets beside Paceline
 packages_coverage=(gcovr)
 
 # install_missing PACKAGE ...: installs those that are missing, as root or with sudo where that asks nothing. Ends the

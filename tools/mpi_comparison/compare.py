@@ -1,0 +1,154 @@
+"""Runs the same MPI program over several transports in turn, and writes tables, data and charts; see tools/compare_mpi."""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import shlex
+import shutil
+import sys
+import time
+
+import networks
+import page
+import runs
+import summary
+from transports import TRANSPORTS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+LABELS = {transport.name: transport.label for transport in TRANSPORTS}
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tools/compare_mpi", description="Times MPI over Paceline and over others, side by "
+                                     "side: in each round every transport in turn, so that what disturbs disturbs all.")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/release/comparison", help="folder for the results")
+    parser.add_argument("--networks", type=_list_of(networks.NAMES), default=networks.NAMES,
+                        help="comma separated, of " + ", ".join(networks.NAMES))
+    parser.add_argument("--transports", type=_list_of(LABELS), default=list(LABELS),
+                        help="comma separated, of " + ", ".join(LABELS))
+    parser.add_argument("--ranks", type=_list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8")
+    parser.add_argument("--sizes", default="8,65536,1048576,16777216", help="bytes, of the collectives")
+    parser.add_argument("--pair-sizes", default="8,4096,65536,1048576", help="bytes, of the messages between two ranks")
+    parser.add_argument("--no-pairs", action="store_true", help="collectives only")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of measuring, each operation and size of a round")
+    parser.add_argument("--timeout", type=float, default=90, help="seconds, of one start of mpirun")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where Paceline was built")
+    parser.add_argument("--program", type=pathlib.Path, help="to run in place of the measuring program")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.seconds <= 0 or options.timeout <= 0:
+        parser.error("--rounds, --seconds and --timeout must be above 0")
+    options.program = options.program or options.build / "bin/paceline_mpi_measure"
+    for path in (options.program, options.build / "lib/libpaceline-fi.so"):
+        if not path.exists():
+            parser.error(f"{path} does not exist: build it first (tools/compare_mpi does)")
+    return options
+
+
+def _list_of(known):
+    def check(text):
+        values = text.split(",")
+        for value in values:
+            if value not in known:
+                raise argparse.ArgumentTypeError(f"{value} is none of {', '.join(known)}")
+        return values
+    return check
+
+
+def plan(options):
+    """Of one network: (ranks, arguments of the measuring program), in the order of the tables."""
+    jobs = [] if options.no_pairs else [(2, "latency,bandwidth", options.pair_sizes)]
+    jobs += [(int(ranks), "allreduce,alltoall", options.sizes) for ranks in options.ranks]
+    return [(ranks, ["--ops", ops, "--sizes", sizes, "--seconds", str(options.seconds)]) for ranks, ops, sizes in jobs]
+
+
+def machine():
+    model = "unknown processor"
+    with open("/proc/cpuinfo") as info:
+        for line in info:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    today = datetime.date.today().isoformat()
+    load = os.getloadavg()[0]
+    return f"{today}; {model}, {len(os.sched_getaffinity(0))} cores; Linux {platform.release()}; load at the start {load:.1f}"
+
+
+class Progress:
+    """What is being done and how long the rest will take, on a terminal only."""
+
+    def __init__(self, total):
+        self.total = total
+        self.done = 0
+        self.start = time.monotonic()
+
+    def show(self, what):
+        if not sys.stderr.isatty():
+            return
+        left = ""
+        if self.done:
+            seconds = (time.monotonic() - self.start) / self.done * (self.total - self.done)
+            left = f", {seconds / 60:.0f} min left" if seconds >= 90 else f", {seconds:.0f} s left"
+        sys.stderr.write(f"\r\033[K{self.done + 1} of {self.total}: {what}{left}")
+        sys.stderr.flush()
+
+    def finish(self):
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\033[K")
+
+
+def measure(options, progress):
+    samples, failures = [], []
+    mpirun = shutil.which("mpirun")
+    for name in options.networks:
+        try:
+            with networks.make(name) as network:
+                known = [t for t in TRANSPORTS if t.name in options.transports and (network.one_host or not t.only_one_host)]
+                for turn in range(options.rounds):
+                    order = known[turn % len(known):] + known[:turn % len(known)]
+                    for ranks, arguments in plan(options):
+                        for transport in order:
+                            here = {"network": network.name, "ranks": ranks, "transport": transport.name, "round": turn}
+                            progress.show(f"{network.name}, {ranks} ranks, {transport.label}, round {turn + 1}")
+                            line, environment = runs.command(network, transport, ranks, mpirun,
+                                                             str(options.build / "lib"), str(options.program), arguments)
+                            found, wrong = runs.run(line, environment, options.timeout)
+                            samples += [{**here, **sample} for sample in found]
+                            if wrong:
+                                failures.append({**here, "wrong": wrong})
+                                network.reset()
+                            progress.done += 1
+        except networks.NotPossible as why:
+            print(f"left out: {name}: {why}", file=sys.stderr)
+    return samples, failures
+
+
+def main():
+    options = parse()
+    if shutil.which("mpirun") is None:
+        print("compare_mpi: mpirun is missing; on Debian 12: apt-get install openmpi-bin", file=sys.stderr)
+        return 2
+    count = 0
+    for name in options.networks:
+        usable = [t for t in TRANSPORTS if t.name in options.transports and (name == "host" or not t.only_one_host)]
+        count += len(usable) * len(plan(options)) * options.rounds
+    progress = Progress(count)
+    where, command = machine(), shlex.join(["tools/compare_mpi", *sys.argv[1:]])
+    samples, failures = measure(options, progress)
+    progress.finish()
+    results = summary.summarise(samples, failures)
+    options.out.mkdir(parents=True, exist_ok=True)
+    tables = summary.markdown(results, failures, LABELS, where, command)
+    (options.out / "comparison.md").write_text(tables)
+    (options.out / "comparison.json").write_text(json.dumps(
+        {"machine": where, "command": command, "results": results, "failures": failures, "samples": samples}, indent=1) + "\n")
+    (options.out / "comparison.html").write_text(page.page(results, LABELS, where, command))
+    print(tables)
+    print(f"Written: {options.out}/comparison.md, comparison.json, comparison.html")
+    return 0 if results and not failures else 1
+
+
+sys.exit(main())
