@@ -87,3 +87,7 @@ else()
   set(PACELINE_WHY_MPI "libopenmpi-dev not installed")
 endif()
 find_program(PACELINE_MPIRUN mpirun)
+
+# Python, for tests: Debian's before any other, as what else is installed (numpy) is Debian's.
+find_program(PACELINE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(PACELINE_PYTHON python3)

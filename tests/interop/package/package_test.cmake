@@ -1,7 +1,7 @@
 # Installs the build into an empty folder, moves that folder, and builds and runs an outside project against it: once
 # through its CMake package, once through pkg-config. Run with cmake -P; needs BUILD_DIR, CONSUMER_DIR, WORK_DIR, GENERATOR,
-# C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the prefix), and
-# WITH_MPI (whether the build has the module for it).
+# C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the prefix), PYTHON
+# (empty: none that could load the library) and PYTHON_DIR, and WITH_MPI (whether the build has the module for it).
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -14,6 +14,12 @@ file(RENAME ${WORK_DIR}/installed ${prefix})
 run(${prefix}/bin/paceline --version)
 if(WITH_MPI AND NOT EXISTS ${prefix}/${LIB_DIR}/paceline/study_mpi.so)
   message(FATAL_ERROR "The module for studies under mpirun is not installed")
+endif()
+
+if(PYTHON)
+  # From its own folder it finds the library of the same installation.
+  set(ENV{PYTHONPATH} ${prefix}/${PYTHON_DIR})
+  run(${PYTHON} -B -c "import paceline; paceline.Context().close(); print(paceline.__file__, paceline.__version__)")
 endif()
 
 # The headers name no other package, and nothing but themselves.

@@ -1,0 +1,186 @@
+"""Connections to peers, and listeners that take them."""
+
+import ctypes
+
+from paceline import _abi
+from paceline.errors import InvalidArgument, NotConnected, check
+from paceline.memory import Pinned, remote_memory
+from paceline.operation import Operation
+
+_library = _abi.library
+
+
+class Connection:
+    """To one peer, both directions. Made by Context.connect() and Listener.accept().
+
+    The calls that post give an Operation at once. They raise TryAgain at a bound (let operations complete, and post again),
+    NotConnected when it is not established, InvalidArgument and InvalidMemory for what can never work."""
+
+    def __init__(self, context, pointer):
+        self._context = context
+        self._pointer = pointer
+        context._open.add(self)
+
+    @property
+    def id(self):
+        """As in Completion.connection."""
+        return _library.connection_id(self._as_parameter())
+
+    @property
+    def established(self):
+        return self._pointer is not None and _library.connection_get_state(self._pointer) == _abi.ESTABLISHED
+
+    def wait_established(self, timeout=None):
+        """Makes progress until it is: raises Unavailable with the reason when the peer cannot be had, TimedOut."""
+        self._context._wait_until(self._is_decided, timeout)
+        self._check_established()
+
+    async def when_established(self, timeout=None):
+        """The same for asyncio."""
+        await self._context._until(self._is_decided, timeout)
+        self._check_established()
+
+    def send(self, buffer, tag=0):
+        """Done: the buffer may be reused; the peer's context holds every byte."""
+        return self._post(_library.send, Pinned(buffer, writable=False), (), (tag,))
+
+    def receive(self, buffer, tag=0, ignore=0):
+        """Takes the first message, in sending order, whose tag equals `tag` in all bits not set in `ignore`. Done: every
+        byte is in place. A longer message than the buffer fails with Status.TRUNCATED and its first bytes."""
+        return self._post(_library.receive, Pinned(buffer, writable=True), (), (tag, ignore))
+
+    def write(self, buffer, remote, offset=0, immediate=None):
+        """To the peer's memory, `remote` being the bytes of its Region.export(). Done: every byte is in place there. With
+        an `immediate` (64 bits) the peer gets it when they are: Context.take_immediates()."""
+        rest = (offset,) if immediate is None else (offset, immediate)
+        function = _library.write if immediate is None else _library.write_immediate
+        return self._post(function, Pinned(buffer, writable=False), (remote,), rest)
+
+    def read(self, buffer, remote, offset=0):
+        """From the peer's memory. Done: the bytes are here."""
+        return self._post(_library.read, Pinned(buffer, writable=True), (remote,), (offset,))
+
+    def fetch_add(self, remote, offset, add):
+        """Adds to 8 aligned bytes of the peer's; Completion.result has the value before."""
+        return self._post(_library.fetch_add, None, (remote,), (offset, add))
+
+    def compare_swap(self, remote, offset, compare, swap):
+        """Puts `swap` into 8 aligned bytes of the peer's if they hold `compare`; Completion.result has the value before."""
+        return self._post(_library.compare_swap, None, (remote,), (offset, compare, swap))
+
+    def flush(self):
+        """Done when everything posted before on this connection is done."""
+        return self._post(_library.flush, None, (), ())
+
+    def abort(self):
+        """Ends it at once: every operation left fails with Status.CONNECTION_CLOSED."""
+        _library.connection_abort(self._as_parameter())
+
+    def close(self):
+        """In order, in the background: what was posted is carried out, receives fail with Status.CONNECTION_CLOSED."""
+        if self._pointer is None:
+            return
+        self._context._open.discard(self)
+        pointer, self._pointer = self._pointer, None
+        _library.connection_destroy(pointer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _as_parameter(self):
+        if self._pointer is None:
+            raise NotConnected("the connection was closed")
+        return self._pointer
+
+    def _is_decided(self):
+        return _library.connection_get_state(self._as_parameter()) != _abi.CONNECTING
+
+    def _check_established(self):
+        check(_library.connection_wait(self._as_parameter(), 0))
+
+    def _post(self, function, pinned, remotes, numbers):
+        operation = Operation(self._context, pinned)
+        number = self._context._register(operation)
+        identity = ctypes.c_uint64()
+        arguments = [] if pinned is None else [pinned.as_buffer()]
+        try:
+            arguments += [ctypes.byref(remote_memory(remote)) for remote in remotes]
+            for value in numbers:
+                if not 0 <= value < 1 << 64:
+                    raise InvalidArgument(f"{value} does not fit into 64 bits")
+            check(function(self._as_parameter(), *arguments, *numbers, number, ctypes.byref(identity)))
+        except BaseException:
+            self._context._forget(number)
+            if pinned is not None:
+                pinned.release()
+            raise
+        self._context._on_posted()
+        operation._cancel = lambda: self._pointer is not None and _library.cancel(self._pointer, identity.value) == _abi.OK
+        return operation
+
+
+class Listener:
+    """Takes connections. Made by Context.listen()."""
+
+    def __init__(self, context, pointer):
+        self._context = context
+        self._pointer = pointer
+        context._open.add(self)
+
+    @property
+    def handle(self):
+        """Where it can be reached: 128 opaque bytes for peers."""
+        handle = _abi.Handle()
+        check(_library.listener_handle(self._as_parameter(), ctypes.byref(handle)))
+        return bytes(handle)
+
+    def try_accept(self):
+        """The next connection, perhaps not established yet; None: there is none."""
+        pointer = ctypes.c_void_p()
+        code = _library.accept(self._as_parameter(), ctypes.byref(pointer))
+        if code == _abi.TRY_AGAIN:
+            return None
+        check(code)
+        return Connection(self._context, pointer.value)
+
+    def accept(self, timeout=None):
+        """The next connection, established. Seconds; TimedOut."""
+        taken = []
+        self._context._wait_until(lambda: self._take(taken), timeout)
+        taken[0].wait_established(timeout)
+        return taken[0]
+
+    async def when_accepted(self, timeout=None):
+        """The same for asyncio."""
+        taken = []
+        await self._context._until(lambda: self._take(taken), timeout)
+        await taken[0].when_established(timeout)
+        return taken[0]
+
+    def close(self):
+        """Connections that it has made live on."""
+        if self._pointer is None:
+            return
+        self._context._open.discard(self)
+        pointer, self._pointer = self._pointer, None
+        _library.listener_destroy(pointer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _as_parameter(self):
+        if self._pointer is None:
+            raise InvalidArgument("the listener was closed")
+        return self._pointer
+
+    def _take(self, taken):
+        connection = self.try_accept()
+        if connection is not None:
+            taken.append(connection)
+        return bool(taken)

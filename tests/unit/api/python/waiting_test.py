@@ -1,0 +1,145 @@
+"""Waiting: blocking with a thread that moves data, and in an asyncio loop with either kind of progress."""
+
+import asyncio
+import threading
+import unittest
+
+import paceline
+from pair import TIMEOUT_S
+
+
+class BlockingTest(unittest.TestCase):
+    def test_two_threads_with_a_context_each(self):
+        with paceline.Context(environment=False) as context, context.listen() as listener:
+            handle, room, sent = listener.handle, bytearray(100_000), []
+
+            def peer():
+                with paceline.Context(environment=False) as own, own.connect(handle) as connection:
+                    connection.wait_established(TIMEOUT_S)
+                    sent.append(connection.send(b"y" * 100_000).wait(TIMEOUT_S).bytes)
+
+            thread = threading.Thread(target=peer)
+            thread.start()
+            with listener.accept(TIMEOUT_S) as connection:
+                self.assertEqual(connection.receive(room).wait(TIMEOUT_S).bytes, 100_000)
+                while thread.is_alive():
+                    context.progress()  # the acknowledgement that the other waits for
+            self.assertEqual(room, b"y" * 100_000)
+            self.assertEqual(sent, [100_000])
+
+    def test_a_wait_that_ends_early_leaves_the_operation_going_on(self):
+        for progress in ("manual", "thread"):
+            with paceline.Context(environment=False, progress=progress) as context, context.listen() as listener:
+                with context.connect(listener.handle) as there, listener.accept(TIMEOUT_S) as here:
+                    there.wait_established(TIMEOUT_S)
+                    room = bytearray(1)
+                    operation = here.receive(room)
+                    with self.assertRaises(paceline.TimedOut):
+                        operation.wait(0.02)
+                    self.assertFalse(operation.done)
+                    there.send(b"z")
+                    operation.wait(TIMEOUT_S)
+                    self.assertEqual(room, b"z")
+
+
+class AsyncioTest(unittest.TestCase):
+    def run_both(self, scenario, kinds=("manual", "thread")):
+        async def run(progress):
+            options = {"environment": False, "linger_ms": 1, "progress": progress}
+            with paceline.Context(**options) as a, paceline.Context(**options) as b, b.listen() as listener:
+                to_b = a.connect(listener.handle)
+                to_a, _ = await asyncio.gather(listener.when_accepted(TIMEOUT_S), to_b.when_established(TIMEOUT_S))
+                await asyncio.wait_for(scenario(a, b, to_b, to_a), TIMEOUT_S)
+
+        for progress in kinds:
+            with self.subTest(progress):
+                asyncio.run(run(progress))
+
+    def test_operations_are_awaited(self):
+        async def scenario(a, b, to_b, to_a):
+            for size in (1, 20_000, 1_000_000):
+                room = bytearray(size)
+                completion, _ = await asyncio.gather(to_a.receive(room), to_b.send(b"q" * size))
+                self.assertEqual((completion.bytes, room), (size, b"q" * size))
+
+        self.run_both(scenario)
+
+    def test_echo_between_tasks(self):
+        async def scenario(a, b, to_b, to_a):
+            async def echo():
+                for _ in range(50):
+                    room = bytearray(8)
+                    await to_a.receive(room)
+                    await to_a.send(room)
+
+            task = asyncio.create_task(echo())
+            for i in range(50):
+                room = bytearray(8)
+                back = to_b.receive(room)
+                await to_b.send(i.to_bytes(8, "big"))
+                await back
+                self.assertEqual(int.from_bytes(room, "big"), i)
+            await task
+
+        self.run_both(scenario)
+
+    def test_several_tasks_await_one_operation(self):
+        async def scenario(a, b, to_b, to_a):
+            receive = to_a.receive(bytearray(1))
+
+            async def wait():
+                return (await receive).bytes
+
+            waits = [asyncio.create_task(wait()) for _ in range(3)]
+            await asyncio.sleep(0)
+            await to_b.send(b"x")
+            self.assertEqual(await asyncio.gather(*waits), [1, 1, 1])
+
+        self.run_both(scenario)
+
+    def test_a_send_that_nobody_awaits_leaves_at_once(self):
+        async def scenario(a, b, to_b, to_a):
+            await asyncio.sleep(0.05)  # the loop is armed and asleep
+            before = a.counters()["tx_data_bytes"]
+            to_b.send(b"x" * 100)
+            for _ in range(5):  # turns of the loop, not time
+                await asyncio.sleep(0)
+            self.assertEqual(a.counters()["tx_data_bytes"] - before, 100)
+
+        self.run_both(scenario, ("manual",))  # a thread has its own time
+
+    def test_errors_and_time_outs(self):
+        async def scenario(a, b, to_b, to_a):
+            with self.assertRaises(paceline.OperationError):
+                await asyncio.gather(to_a.receive(bytearray(1)), to_b.send(b"too long"))
+            with self.assertRaises(paceline.TimedOut):
+                await b.when_immediate(0.02)
+            receive = to_a.receive(bytearray(1))
+            to_b.abort()
+            with self.assertRaises(paceline.OperationError):
+                await receive
+
+        self.run_both(scenario)
+
+    def test_closing_ends_what_is_awaited(self):
+        async def scenario(a, b, to_b, to_a):
+            async def accept():
+                with b.listen() as listener:
+                    await listener.when_accepted()
+
+            async def receive():
+                await to_a.receive(bytearray(1))
+
+            tasks = [asyncio.create_task(accept()), asyncio.create_task(b.when_immediate()), asyncio.create_task(receive())]
+            await asyncio.sleep(0.02)
+            b.close()
+            accepted, noticed, received = await asyncio.gather(*tasks, return_exceptions=True)
+            self.assertIsInstance(accepted, paceline.InvalidArgument)
+            self.assertIsInstance(noticed, paceline.InvalidArgument)
+            self.assertIsInstance(received, paceline.OperationError)
+
+        self.run_both(scenario)
+
+
+if __name__ == "__main__":
+    unittest.main()
