@@ -1,4 +1,5 @@
-"""Runs the same MPI program over several transports in turn, and writes tables, data and charts; see tools/compare_mpi."""
+"""Runs the same MPI program over several transports in turn, and writes tables, data and charts; see
+tools/compare_mpi."""
 
 import argparse
 import datetime
@@ -22,14 +23,26 @@ LABELS = {transport.name: transport.label for transport in TRANSPORTS}
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="tools/compare_mpi", description="Times MPI over Paceline and over others, side by "
-                                     "side: in each round every transport in turn, so that what disturbs disturbs all.")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/release/comparison", help="folder for the results")
-    parser.add_argument("--networks", type=_list_of(networks.NAMES), default=networks.NAMES,
-                        help="comma separated, of " + ", ".join(networks.NAMES))
-    parser.add_argument("--transports", type=_list_of(LABELS), default=list(LABELS),
-                        help="comma separated, of " + ", ".join(LABELS))
-    parser.add_argument("--ranks", type=_list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8")
+    parser = argparse.ArgumentParser(
+        prog="tools/compare_mpi",
+        description="Times MPI over Paceline and over others, side by "
+        "side: in each round every transport in turn, so that what disturbs disturbs all.",
+    )
+    parser.add_argument(
+        "--out", type=pathlib.Path, default=ROOT / "build/release/comparison", help="folder for the results"
+    )
+    parser.add_argument(
+        "--networks",
+        type=_list_of(networks.NAMES),
+        default=networks.NAMES,
+        help="comma separated, of " + ", ".join(networks.NAMES),
+    )
+    parser.add_argument(
+        "--transports", type=_list_of(LABELS), default=list(LABELS), help="comma separated, of " + ", ".join(LABELS)
+    )
+    parser.add_argument(
+        "--ranks", type=_list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8"
+    )
     parser.add_argument("--sizes", default="8,65536,1048576,16777216", help="bytes, of the collectives")
     parser.add_argument("--pair-sizes", default="8,4096,65536,1048576", help="bytes, of the messages between two ranks")
     parser.add_argument("--no-pairs", action="store_true", help="collectives only")
@@ -55,6 +68,7 @@ def _list_of(known):
             if value not in known:
                 raise argparse.ArgumentTypeError(f"{value} is none of {', '.join(known)}")
         return values
+
     return check
 
 
@@ -74,7 +88,8 @@ def machine():
                 break
     today = datetime.date.today().isoformat()
     load = os.getloadavg()[0]
-    return f"{today}; {model}, {len(os.sched_getaffinity(0))} cores; Linux {platform.release()}; load at the start {load:.1f}"
+    cores = len(os.sched_getaffinity(0))
+    return f"{today}; {model}, {cores} cores; Linux {platform.release()}; load at the start {load:.1f}"
 
 
 class Progress:
@@ -106,15 +121,24 @@ def measure(options, progress):
     for name in options.networks:
         try:
             with networks.make(name) as network:
-                known = [t for t in TRANSPORTS if t.name in options.transports and (network.one_host or not t.only_one_host)]
+                known = [
+                    t for t in TRANSPORTS if t.name in options.transports and (network.one_host or not t.only_one_host)
+                ]
                 for turn in range(options.rounds):
-                    order = known[turn % len(known):] + known[:turn % len(known)]
+                    order = known[turn % len(known) :] + known[: turn % len(known)]
                     for ranks, arguments in plan(options):
                         for transport in order:
                             here = {"network": network.name, "ranks": ranks, "transport": transport.name, "round": turn}
                             progress.show(f"{network.name}, {ranks} ranks, {transport.label}, round {turn + 1}")
-                            line, environment = runs.command(network, transport, ranks, mpirun,
-                                                             str(options.build / "lib"), str(options.program), arguments)
+                            line, environment = runs.command(
+                                network,
+                                transport,
+                                ranks,
+                                mpirun,
+                                str(options.build / "lib"),
+                                str(options.program),
+                                arguments,
+                            )
                             found, wrong = runs.run(line, environment, options.timeout)
                             samples += [{**here, **sample} for sample in found]
                             if wrong:
@@ -143,8 +167,13 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     tables = summary.markdown(results, failures, LABELS, where, command)
     (options.out / "comparison.md").write_text(tables)
-    (options.out / "comparison.json").write_text(json.dumps(
-        {"machine": where, "command": command, "results": results, "failures": failures, "samples": samples}, indent=1) + "\n")
+    (options.out / "comparison.json").write_text(
+        json.dumps(
+            {"machine": where, "command": command, "results": results, "failures": failures, "samples": samples},
+            indent=1,
+        )
+        + "\n"
+    )
     (options.out / "comparison.html").write_text(page.page(results, LABELS, where, command))
     print(tables)
     print(f"Written: {options.out}/comparison.md, comparison.json, comparison.html")

@@ -45,7 +45,9 @@ class VirtualHosts:
         self._prefix = f"bench{os.getpid()}h"
 
     def __enter__(self):
-        made = subprocess.run([HOSTS_SCRIPT, "up", self._prefix, str(HOSTS), str(self.mtu)], capture_output=True, text=True)
+        made = subprocess.run(
+            [HOSTS_SCRIPT, "up", self._prefix, str(HOSTS), str(self.mtu)], capture_output=True, text=True
+        )
         if made.returncode != 0:
             raise NotPossible((made.stdout + made.stderr).strip().removeprefix("skipped: "))
         return self
@@ -61,8 +63,25 @@ class VirtualHosts:
         used = min(HOSTS, ranks)
         hosts = ",".join(f"{self._prefix}{host}:{ranks // used}" for host in range(used))
         # The hosts script takes ssh's place, and puts mpirun itself onto the first host.
-        return [str(HOSTS_SCRIPT), f"{self._prefix}0", mpirun, "-np", str(ranks), "-host", hosts, "--oversubscribe",
-                "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", str(HOSTS_SCRIPT), "--mca", "oob_tcp_if_include", "eth0"]
+        return [
+            str(HOSTS_SCRIPT),
+            f"{self._prefix}0",
+            mpirun,
+            "-np",
+            str(ranks),
+            "-host",
+            hosts,
+            "--oversubscribe",
+            "--mca",
+            "plm",
+            "rsh",
+            "--mca",
+            "plm_rsh_agent",
+            str(HOSTS_SCRIPT),
+            "--mca",
+            "oob_tcp_if_include",
+            "eth0",
+        ]
 
 
 def make(name):

@@ -41,14 +41,19 @@
 
   function card(op, rows) {
     const host = element('div', {class: 'plot'});
-    const buttons = columns.map(({name}, i) => element('button', {type: 'button', 'aria-pressed': String(i === 0)}, name));
+    const better = op === 'bandwidth' ? 'higher' : 'lower';
+    const buttons =
+        columns.map(({name}, i) => element('button', {type: 'button', 'aria-pressed': String(i === 0)}, name));
     buttons.forEach((button, i) => button.addEventListener('click', () => {
       buttons.forEach((other) => other.setAttribute('aria-pressed', String(other === button)));
       draw(host, op, rows, columns[i].key);
     }));
     const figure = element('figure', {class: 'card'}, [
-      element('div', {class: 'top'}, [element('h4', {}, op), element('div', {class: 'switch', role: 'group'}, buttons)]),
-      element('p', {class: 'axis'}, `${unit(op)}, both axes logarithmic; ${op === 'bandwidth' ? 'higher' : 'lower'} is better`),
+      element('div', {class: 'top'}, [
+        element('h4', {}, op),
+        element('div', {class: 'switch', role: 'group'}, buttons),
+      ]),
+      element('p', {class: 'axis'}, `${unit(op)}, both axes logarithmic; ${better} is better`),
       host,
     ]);
     return {figure, draw: () => draw(host, op, rows, columns[0].key)};

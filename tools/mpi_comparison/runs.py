@@ -25,8 +25,9 @@ def command(network, transport, ranks, mpirun, provider, program, arguments):
 
 def run(line, environment, timeout):
     """The measured lines as dictionaries, and what went wrong: "" or words. What was measured before that is kept."""
-    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen(
+        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     wrong = ""
     try:
         out, errors = process.communicate(timeout=timeout)

@@ -6,8 +6,8 @@ KEYS = ("network", "ranks", "op", "size", "transport")
 
 
 def summarise(samples, failures):
-    """Samples are lines of the measuring program with "network", "transport" and "round"; failures are dictionaries with
-    the same keys but "size", and "wrong". A result per network, ranks, op, size and transport that was tried."""
+    """Samples are lines of the measuring program with "network", "transport" and "round"; failures are dictionaries
+    with the same keys but "size", and "wrong". A result per network, ranks, op, size and transport that was tried."""
     groups = {}
     for sample in samples:
         groups.setdefault(tuple(sample[key] for key in KEYS), []).append(sample)
@@ -51,16 +51,29 @@ def _cell(result, best):
 
 
 def markdown(results, failures, labels, machine, command):
-    """Tables, one per network and number of ranks. `labels`: of the transports, by name, in the order of the columns."""
-    lines = ["# Transports under the same MPI program, side by side", "", f"{machine}", "", f"    {command}", "",
-             "Each cell: the median of the rounds' medians, (their least and largest), the median of their p99. Microseconds, of "
-             "bandwidth MB/s; bold: the best median of the row.", ""]
+    """Tables, one per network and number of ranks. `labels`: of the transports, by name, in the order of the
+    columns."""
+    lines = [
+        "# Transports under the same MPI program, side by side",
+        "",
+        f"{machine}",
+        "",
+        f"    {command}",
+        "",
+        "Each cell: the median of the rounds' medians, (their least and largest), the median of their p99. "
+        "Microseconds, of bandwidth MB/s; bold: the best median of the row.",
+        "",
+    ]
     places = dict.fromkeys((result["network"], result["ranks"]) for result in results)
     for network, ranks in places:
         here = [r for r in results if (r["network"], r["ranks"]) == (network, ranks)]
         names = [name for name in labels if any(r["transport"] == name for r in here)]
-        lines += [f"## {network}, {ranks} ranks", "", "| | " + " | ".join(labels[name] for name in names) + " |",
-                  "|---|" + "---|" * len(names)]
+        lines += [
+            f"## {network}, {ranks} ranks",
+            "",
+            "| | " + " | ".join(labels[name] for name in names) + " |",
+            "|---|" + "---|" * len(names),
+        ]
         for op, size in dict.fromkeys((r["op"], r["size"]) for r in here):
             row = {r["transport"]: r for r in here if (r["op"], r["size"]) == (op, size)}
             best = min(row.values(), key=lambda r: r["p50_us"]["median"])
@@ -69,7 +82,9 @@ def markdown(results, failures, labels, machine, command):
         lines.append("")
     if failures:
         lines += ["## What did not work", ""]
-        lines += [f"- {f['network']}, {f['ranks']} ranks, {labels[f['transport']]}, round {f['round'] + 1}: {f['wrong']}"
-                  for f in failures]
+        lines += [
+            f"- {f['network']}, {f['ranks']} ranks, {labels[f['transport']]}, round {f['round'] + 1}: {f['wrong']}"
+            for f in failures
+        ]
         lines.append("")
     return "\n".join(lines)

@@ -29,23 +29,53 @@ _PACELINE = {"PACELINE_KEY_FILE": "none"}
 
 def _ucx(tls):
     return {
-        "arguments": lambda device: ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"],
-        "environment": lambda device, provider: {"UCX_TLS": tls, **({"UCX_NET_DEVICES": device} if "tcp" in tls else {})},
+        "arguments": lambda device: [
+            "--mca",
+            "pml",
+            "ucx",
+            "--mca",
+            "pml_ucx_tls",
+            "any",
+            "--mca",
+            "pml_ucx_devices",
+            "any",
+        ],
+        "environment": lambda device, provider: {
+            "UCX_TLS": tls,
+            **({"UCX_NET_DEVICES": device} if "tcp" in tls else {}),
+        },
     }
 
 
 TRANSPORTS = [
-    Transport("paceline", "Paceline, udp", lambda device: _ofi("paceline"),
-              lambda device, provider: {**_PACELINE, "FI_PROVIDER_PATH": provider, "PACELINE_BIND": device}),
-    Transport("ob1_tcp", "Open MPI ob1, tcp",
-              lambda device: [*_ob1("tcp"), "--mca", "btl_tcp_if_include", device], lambda device, provider: {}),
+    Transport(
+        "paceline",
+        "Paceline, udp",
+        lambda device: _ofi("paceline"),
+        lambda device, provider: {**_PACELINE, "FI_PROVIDER_PATH": provider, "PACELINE_BIND": device},
+    ),
+    Transport(
+        "ob1_tcp",
+        "Open MPI ob1, tcp",
+        lambda device: [*_ob1("tcp"), "--mca", "btl_tcp_if_include", device],
+        lambda device, provider: {},
+    ),
     Transport("ucx_tcp", "UCX, tcp", **_ucx("tcp,self")),
-    Transport("ofi_tcp", "libfabric tcp;ofi_rxm", lambda device: _ofi("tcp;ofi_rxm"),
-              lambda device, provider: {"FI_TCP_IFACE": device}),
-    Transport("paceline_shm", "Paceline, shm", lambda device: _ofi("paceline"),
-              lambda device, provider: {**_PACELINE, "FI_PROVIDER_PATH": provider, "PACELINE_LANE": "shm"},
-              only_one_host=True),
-    Transport("ob1_shm", "Open MPI ob1, vader", lambda device: _ob1("vader"), lambda device, provider: {},
-              only_one_host=True),
+    Transport(
+        "ofi_tcp",
+        "libfabric tcp;ofi_rxm",
+        lambda device: _ofi("tcp;ofi_rxm"),
+        lambda device, provider: {"FI_TCP_IFACE": device},
+    ),
+    Transport(
+        "paceline_shm",
+        "Paceline, shm",
+        lambda device: _ofi("paceline"),
+        lambda device, provider: {**_PACELINE, "FI_PROVIDER_PATH": provider, "PACELINE_LANE": "shm"},
+        only_one_host=True,
+    ),
+    Transport(
+        "ob1_shm", "Open MPI ob1, vader", lambda device: _ob1("vader"), lambda device, provider: {}, only_one_host=True
+    ),
     Transport("ucx_shm", "UCX, posix", **_ucx("posix,self"), only_one_host=True),
 ]

@@ -1,7 +1,8 @@
-"""Two processes: the child takes an array, doubles it and sends it back; then the parent writes into the child's memory.
+"""Two processes: the child takes an array, doubles it and sends it back; then the parent writes into the child's
+memory.
 
-What a peer must know (128 bytes of handle, 88 bytes of remote memory) travels through a pipe here; in real use by whatever
-the job has. Run: python3 two_processes.py
+What a peer must know (128 bytes of handle, 88 bytes of remote memory) travels through a pipe here; in real use by
+whatever the job has. Run: python3 two_processes.py
 """
 
 import multiprocessing

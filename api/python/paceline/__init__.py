@@ -15,16 +15,49 @@ Rules, on top of those of the C interface:
 from paceline._abi import Access, Operation as OperationKind, Status, version
 from paceline.connection import Connection, Listener
 from paceline.context import Context
-from paceline.errors import (AlreadyExists, Error, InternalError, InvalidArgument, InvalidMemory, NotConnected, NotFound,
-                             OperationError, PermissionDenied, ResourceExhausted, TimedOut, TryAgain, Unavailable,
-                             Unimplemented)
+from paceline.errors import (
+    AlreadyExists,
+    Error,
+    InternalError,
+    InvalidArgument,
+    InvalidMemory,
+    NotConnected,
+    NotFound,
+    OperationError,
+    PermissionDenied,
+    ResourceExhausted,
+    TimedOut,
+    TryAgain,
+    Unavailable,
+    Unimplemented,
+)
 from paceline.memory import Region
 from paceline.operation import Completion, Operation
 
 __version__ = version()
 
 __all__ = [
-    "Access", "AlreadyExists", "Completion", "Connection", "Context", "Error", "InternalError", "InvalidArgument",
-    "InvalidMemory", "Listener", "NotConnected", "NotFound", "Operation", "OperationError", "OperationKind",
-    "PermissionDenied", "Region", "ResourceExhausted", "Status", "TimedOut", "TryAgain", "Unavailable", "Unimplemented",
+    "Access",
+    "AlreadyExists",
+    "Completion",
+    "Connection",
+    "Context",
+    "Error",
+    "InternalError",
+    "InvalidArgument",
+    "InvalidMemory",
+    "Listener",
+    "NotConnected",
+    "NotFound",
+    "Operation",
+    "OperationError",
+    "OperationKind",
+    "PermissionDenied",
+    "Region",
+    "ResourceExhausted",
+    "Status",
+    "TimedOut",
+    "TryAgain",
+    "Unavailable",
+    "Unimplemented",
 ]

@@ -1,4 +1,5 @@
-"""The C interface as ctypes sees it: structs, constants and functions of paceline/paceline.h. Nothing here has a policy."""
+"""The C interface as ctypes sees it: structs, constants and functions of paceline/paceline.h. Nothing here has a
+policy."""
 
 import ctypes
 import enum
@@ -50,10 +51,20 @@ HANDLE_BYTES = 128
 
 class Options(ctypes.Structure):
     _fields_ = [
-        ("struct_size", c_size_t), ("flags", c_uint64), ("lane", c_char_p), ("bind", c_char_p),
-        ("congestion_control", c_char_p), ("congestion_control_parameters", c_char_p), ("progress", c_uint32),
-        ("local_ranks", c_uint32), ("max_connections", c_uint32), ("max_operations", c_uint32),
-        ("connect_timeout_ms", c_uint32), ("peer_timeout_ms", c_uint32), ("linger_ms", c_uint32), ("encrypt", c_uint32),
+        ("struct_size", c_size_t),
+        ("flags", c_uint64),
+        ("lane", c_char_p),
+        ("bind", c_char_p),
+        ("congestion_control", c_char_p),
+        ("congestion_control_parameters", c_char_p),
+        ("progress", c_uint32),
+        ("local_ranks", c_uint32),
+        ("max_connections", c_uint32),
+        ("max_operations", c_uint32),
+        ("connect_timeout_ms", c_uint32),
+        ("peer_timeout_ms", c_uint32),
+        ("linger_ms", c_uint32),
+        ("encrypt", c_uint32),
         ("key_file", c_char_p),
     ]
 
@@ -72,8 +83,15 @@ class Buffer(ctypes.Structure):
 
 class Completion(ctypes.Structure):
     _fields_ = [
-        ("operation", c_uint32), ("status", c_uint32), ("connection", c_uint32), ("has_immediate", c_uint32),
-        ("user_data", c_uint64), ("bytes", c_uint64), ("tag", c_uint64), ("immediate", c_uint64), ("result", c_uint64),
+        ("operation", c_uint32),
+        ("status", c_uint32),
+        ("connection", c_uint32),
+        ("has_immediate", c_uint32),
+        ("user_data", c_uint64),
+        ("bytes", c_uint64),
+        ("tag", c_uint64),
+        ("immediate", c_uint64),
+        ("result", c_uint64),
     ]
 
 
@@ -125,8 +143,8 @@ FUNCTIONS = {
 
 
 def _load():
-    """The library that PACELINE_LIBRARY names; else the one that this package was installed with, in a folder above; else
-    the one that the dynamic linker finds."""
+    """The library that PACELINE_LIBRARY names; else the one that this package was installed with, in a folder above;
+    else the one that the dynamic linker finds."""
     name = "libpaceline.so.1"
     named = os.environ.get("PACELINE_LIBRARY")
     if named:

@@ -13,8 +13,8 @@ _library = _abi.library
 class Connection:
     """To one peer, both directions. Made by Context.connect() and Listener.accept().
 
-    The calls that post give an Operation at once. They raise TryAgain at a bound (let operations complete, and post again),
-    NotConnected when it is not established, InvalidArgument and InvalidMemory for what can never work."""
+    The calls that post give an Operation at once. They raise TryAgain at a bound (let operations complete, and post
+    again), NotConnected when it is not established, InvalidArgument and InvalidMemory for what can never work."""
 
     def __init__(self, context, pointer):
         self._context = context
@@ -45,13 +45,13 @@ class Connection:
         return self._post(_library.send, Pinned(buffer, writable=False), (), (tag,))
 
     def receive(self, buffer, tag=0, ignore=0):
-        """Takes the first message, in sending order, whose tag equals `tag` in all bits not set in `ignore`. Done: every
-        byte is in place. A longer message than the buffer fails with Status.TRUNCATED and its first bytes."""
+        """Takes the first message, in sending order, whose tag equals `tag` in all bits not set in `ignore`. Done:
+        every byte is in place. A longer message than the buffer fails with Status.TRUNCATED and its first bytes."""
         return self._post(_library.receive, Pinned(buffer, writable=True), (), (tag, ignore))
 
     def write(self, buffer, remote, offset=0, immediate=None):
-        """To the peer's memory, `remote` being the bytes of its Region.export(). Done: every byte is in place there. With
-        an `immediate` (64 bits) the peer gets it when they are: Context.take_immediates()."""
+        """To the peer's memory, `remote` being the bytes of its Region.export(). Done: every byte is in place there.
+        With an `immediate` (64 bits) the peer gets it when they are: Context.take_immediates()."""
         rest = (offset,) if immediate is None else (offset, immediate)
         function = _library.write if immediate is None else _library.write_immediate
         return self._post(function, Pinned(buffer, writable=False), (remote,), rest)
@@ -65,7 +65,8 @@ class Connection:
         return self._post(_library.fetch_add, None, (remote,), (offset, add))
 
     def compare_swap(self, remote, offset, compare, swap):
-        """Puts `swap` into 8 aligned bytes of the peer's if they hold `compare`; Completion.result has the value before."""
+        """Puts `swap` into 8 aligned bytes of the peer's if they hold `compare`; Completion.result has the value
+        before."""
         return self._post(_library.compare_swap, None, (remote,), (offset, compare, swap))
 
     def flush(self):
@@ -118,7 +119,9 @@ class Connection:
                 pinned.release()
             raise
         self._context._on_posted()
-        operation._cancel = lambda: self._pointer is not None and _library.cancel(self._pointer, identity.value) == _abi.OK
+        operation._cancel = (
+            lambda: self._pointer is not None and _library.cancel(self._pointer, identity.value) == _abi.OK
+        )
         return operation
 
 

@@ -21,18 +21,22 @@ _NUMBERS = ("local_ranks", "max_connections", "max_operations", "connect_timeout
 
 
 class Context:
-    """`progress`: "manual", data moves in calls that wait, progress() and awaiting, on one thread at a time; "thread", a
-    thread of the context moves data and every call may come from any thread. `environment`: PACELINE_* variables are put
-    over the options. Options, all as in docs/tuning.md: lane, bind, congestion_control, congestion_control_parameters,
-    key_file (texts), local_ranks, max_connections, max_operations, connect_timeout_ms, peer_timeout_ms, linger_ms (numbers),
-    encrypt (True or False)."""
+    """`progress`: "manual", data moves in calls that wait, progress() and awaiting, on one thread at a time;
+    "thread", a thread of the context moves data and every call may come from any thread. `environment`: PACELINE_*
+    variables are put over the options. Options, all as in docs/tuning.md: lane, bind, congestion_control,
+    congestion_control_parameters, key_file (texts), local_ranks, max_connections, max_operations,
+    connect_timeout_ms, peer_timeout_ms, linger_ms (numbers), encrypt (True or False)."""
 
     def __init__(self, progress="manual", environment=True, encrypt=False, **options):
         self._pointer = None
         if progress not in _abi.PROGRESS:
             raise InvalidArgument(f'progress is "manual" or "thread", not {progress!r}')
-        raw = _abi.Options(struct_size=ctypes.sizeof(_abi.Options), progress=_abi.PROGRESS[progress], encrypt=int(encrypt),
-                           flags=_abi.USE_ENVIRONMENT if environment else 0)
+        raw = _abi.Options(
+            struct_size=ctypes.sizeof(_abi.Options),
+            progress=_abi.PROGRESS[progress],
+            encrypt=int(encrypt),
+            flags=_abi.USE_ENVIRONMENT if environment else 0,
+        )
         for name, value in options.items():
             if name in _TEXTS:
                 setattr(raw, name, value if value is None else str(value).encode())
@@ -70,7 +74,8 @@ class Context:
         return Connection(self, pointer.value)
 
     def register(self, buffer, access, only=None):
-        """Opens the memory of an object to peers: `access` is of Access bits, `only` a connection whose peer alone may."""
+        """Opens the memory of an object to peers: `access` is of Access bits, `only` a connection whose peer alone
+        may."""
         return Region(self, buffer, access, only)
 
     # ---- progress and completions
@@ -84,8 +89,7 @@ class Context:
             if operation is not None:
                 operation._complete(raw)
             elif raw.has_immediate:  # a peer's write
-                self._immediates.append(Completion(_abi.Operation(raw.operation), _abi.Status(raw.status), raw.connection,
-                                                   raw.bytes, raw.tag, raw.immediate, raw.result))
+                self._immediates.append(Completion.of(raw))
         return count > 0
 
     def take_immediates(self):
@@ -114,13 +118,13 @@ class Context:
         room = _library.counters_sized(self._as_parameter(), None, ctypes.sizeof(_abi.Counter), 0)
         array = (_abi.Counter * room)()
         count = _library.counters_sized(self._as_parameter(), array, ctypes.sizeof(_abi.Counter), room)
-        return {one.name.decode(): one.value for one in array[:min(count, room)]}
+        return {one.name.decode(): one.value for one in array[: min(count, room)]}
 
     # ---- its end
 
     def close(self):
-        """Closes what is still open, waits for orderly closes (at most linger_ms), and lets go of every buffer: operations
-        that are not done fail with Status.CONNECTION_CLOSED."""
+        """Closes what is still open, waits for orderly closes (at most linger_ms), and lets go of every buffer:
+        operations that are not done fail with Status.CONNECTION_CLOSED."""
         if self._pointer is None:
             return
         self._leave_loop()
@@ -211,7 +215,8 @@ class Context:
         self._loop = None
 
     def _advance(self):
-        """Takes what is there, wakes who waited for it, and arms the descriptor; with more to do it comes back at once."""
+        """Takes what is there, wakes who waited for it, and arms the descriptor; with more to do it comes back at
+        once."""
         if self._pointer is None or self._loop is None:
             return
         self.progress()

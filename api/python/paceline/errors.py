@@ -1,4 +1,5 @@
-"""Results of the C interface as exceptions. All are Errors; where Python has a kind of its own for it they are that, too."""
+"""Results of the C interface as exceptions. All are Errors; where Python has a kind of its own for it they are that,
+too."""
 
 from paceline import _abi
 

@@ -10,10 +10,17 @@ class _PyBuffer(ctypes.Structure):
     """Py_buffer of CPython."""
 
     _fields_ = [
-        ("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
-        ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p),
-        ("shape", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)), ("internal", ctypes.c_void_p),
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
     ]
 
 
@@ -28,8 +35,8 @@ _SIMPLE, _WRITABLE = 0, 1
 
 
 class Pinned:
-    """The bytes of an object, which stays alive and of its size until release(). If that is never called the object lives
-    on for ever: memory that the library may still write is not given back by accident."""
+    """The bytes of an object, which stays alive and of its size until release(). If that is never called the object
+    lives on for ever: memory that the library may still write is not given back by accident."""
 
     def __init__(self, source, writable):
         self._view = _PyBuffer()
@@ -37,7 +44,9 @@ class Pinned:
             _get_buffer(source, ctypes.byref(self._view), _WRITABLE if writable else _SIMPLE)
         except (BufferError, TypeError, ValueError) as error:
             need = "writable, contiguous memory" if writable else "contiguous memory"
-            raise InvalidArgument(f"a buffer must be an object with {need}, not this {type(source).__name__}: {error}") from None
+            raise InvalidArgument(
+                f"a buffer must be an object with {need}, not this {type(source).__name__}: {error}"
+            ) from None
         self._held = True
 
     @property
@@ -66,8 +75,16 @@ class Region:
         self._context = context
         number = ctypes.c_uint32()
         try:
-            check(_abi.library.register_memory(context._as_parameter(), self._pinned.address, self._pinned.bytes, int(access),
-                                               None if only is None else only._as_parameter(), ctypes.byref(number)))
+            check(
+                _abi.library.register_memory(
+                    context._as_parameter(),
+                    self._pinned.address,
+                    self._pinned.bytes,
+                    int(access),
+                    None if only is None else only._as_parameter(),
+                    ctypes.byref(number),
+                )
+            )
         except BaseException:
             self._pinned.release()
             raise

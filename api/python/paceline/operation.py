@@ -19,10 +19,23 @@ class Completion:
     immediate: int
     result: int
 
+    @classmethod
+    def of(cls, raw):
+        """From what the library has written."""
+        return cls(
+            operation=_abi.Operation(raw.operation),
+            status=_abi.Status(raw.status),
+            connection=raw.connection,
+            bytes=raw.bytes,
+            tag=raw.tag,
+            immediate=raw.immediate if raw.has_immediate else None,
+            result=raw.result,
+        )
+
 
 class Operation:
-    """One send, receive, write, ... that was posted. Until it is done it holds its buffer. It can be awaited, in any number
-    of tasks of the loop in which its context is used."""
+    """One send, receive, write, ... that was posted. Until it is done it holds its buffer. It can be awaited, in any
+    number of tasks of the loop in which its context is used."""
 
     def __init__(self, context, pinned):
         self._context = context
@@ -44,7 +57,8 @@ class Operation:
         return self._completion
 
     def wait(self, timeout=None):
-        """Makes progress until it is done, then as result(). Seconds, None: without end; TimedOut leaves it going on."""
+        """Makes progress until it is done, then as result(). Seconds, None: without end; TimedOut leaves it going
+        on."""
         self._context._wait_until(lambda: self.done, timeout)
         return self.result()
 
@@ -59,8 +73,7 @@ class Operation:
     # ---- for the context
 
     def _complete(self, raw):
-        completion = Completion(_abi.Operation(raw.operation), _abi.Status(raw.status), raw.connection, raw.bytes, raw.tag,
-                                raw.immediate if raw.has_immediate else None, raw.result)
+        completion = Completion.of(raw)
         self._end(completion, completion.status)
 
     def _give_up(self):

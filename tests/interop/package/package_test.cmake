@@ -1,7 +1,8 @@
 # Installs the build into an empty folder, moves that folder, and builds and runs an outside project against it: once
-# through its CMake package, once through pkg-config. Run with cmake -P; needs BUILD_DIR, CONSUMER_DIR, WORK_DIR, GENERATOR,
-# C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the prefix), PYTHON
-# (empty: none that could load the library) and PYTHON_DIR, and WITH_MPI (whether the build has the module for it).
+# through its CMake package, once through pkg-config. Run with cmake -P; needs BUILD_DIR, CONSUMER_DIR, WORK_DIR,
+# GENERATOR, C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the
+# prefix), PYTHON (empty: none that could load the library) and PYTHON_DIR (relative, too), and WITH_MPI (whether the build
+# has the module for it).
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()

@@ -11,8 +11,14 @@ from paceline import _abi, errors
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 HEADER = ROOT / "api/c/paceline/paceline.h"
-STRUCTS = {"paceline_options": _abi.Options, "paceline_remote_memory": _abi.RemoteMemory, "paceline_handle": _abi.Handle,
-           "paceline_buffer": _abi.Buffer, "paceline_completion": _abi.Completion, "paceline_counter": _abi.Counter}
+STRUCTS = {
+    "paceline_options": _abi.Options,
+    "paceline_remote_memory": _abi.RemoteMemory,
+    "paceline_handle": _abi.Handle,
+    "paceline_buffer": _abi.Buffer,
+    "paceline_completion": _abi.Completion,
+    "paceline_counter": _abi.Counter,
+}
 
 
 class AbiTest(unittest.TestCase):
@@ -31,13 +37,13 @@ class AbiTest(unittest.TestCase):
 
     def test_every_result_has_an_exception(self):
         text = HEADER.read_text()
-        results = text[text.index("typedef enum paceline_result"):text.index("} paceline_result;")]
+        results = text[text.index("typedef enum paceline_result") : text.index("} paceline_result;")]
         codes = {int(code) for code in re.findall(r"= (\d+),", results)} - {_abi.OK}
         self.assertEqual(codes, {kind.code for kind in errors.Error.__subclasses__() if kind.code is not None})
 
     def test_structs_have_the_layout_of_the_header(self):
         compiler = "cc"
-        lines = ['#include <stddef.h>', '#include <stdio.h>', f'#include "{HEADER}"', "int main(void) {"]
+        lines = ["#include <stddef.h>", "#include <stdio.h>", f'#include "{HEADER}"', "int main(void) {"]
         wanted = []
         for name, struct in STRUCTS.items():
             lines.append(f'printf("%zu\\n", sizeof({name}));')

@@ -15,14 +15,16 @@ class MessagesTest(unittest.TestCase):
                     received, sent = both.to_a.receive(room, tag=5), both.to_b.send(data, tag=5)
                     completion = both.finish(sent, received)
                     self.assertEqual(room, data)
-                    self.assertEqual((completion.bytes, completion.tag, completion.operation, completion.status),
-                                     (size, 5, paceline.OperationKind.RECEIVE, paceline.Status.OK))
+                    self.assertEqual(
+                        (completion.bytes, completion.tag, completion.operation, completion.status),
+                        (size, 5, paceline.OperationKind.RECEIVE, paceline.Status.OK),
+                    )
 
     def test_tags_choose_and_ignored_bits_do_not_count(self):
         with pair() as both:
             one, other = bytearray(1), bytearray(1)
             sends = [both.to_b.send(b"A", tag=1), both.to_b.send(b"B", tag=0x102)]
-            both.finish(both.to_a.receive(other, tag=2, ignore=0xff00), both.to_a.receive(one, tag=1), *sends)
+            both.finish(both.to_a.receive(other, tag=2, ignore=0xFF00), both.to_a.receive(one, tag=1), *sends)
             self.assertEqual((bytes(one), bytes(other)), (b"A", b"B"))
 
     def test_a_longer_message_is_truncated_and_says_so(self):
@@ -106,9 +108,13 @@ class ErrorsTest(unittest.TestCase):
                 listener.accept(timeout=0.05)
 
     def test_wrong_options_are_named(self):
-        for options, text in (({"lane": "carrier pigeon"}, "carrier pigeon"), ({"key_file": "/nonexistent"}, "/nonexistent"),
-                              ({"progress": "fast"}, "'fast'"), ({"max_operations": -1}, "max_operations"),
-                              ({"congestion_control": "hope"}, "hope")):
+        for options, text in (
+            ({"lane": "carrier pigeon"}, "carrier pigeon"),
+            ({"key_file": "/nonexistent"}, "/nonexistent"),
+            ({"progress": "fast"}, "'fast'"),
+            ({"max_operations": -1}, "max_operations"),
+            ({"congestion_control": "hope"}, "hope"),
+        ):
             with self.subTest(options), self.assertRaisesRegex(paceline.Error, text):
                 paceline.Context(environment=False, **options)
         with self.assertRaisesRegex(TypeError, "no option 'colour'"):
@@ -116,12 +122,14 @@ class ErrorsTest(unittest.TestCase):
 
     def test_wrong_arguments_are_named(self):
         with pair() as both:
-            for call, text in ((lambda: both.a.connect(b"short"), "a handle has 128 bytes, not 5"),
-                               (lambda: both.to_b.send(12), "an object with contiguous memory, not this int"),
-                               (lambda: both.to_b.receive(b"constant"), "writable, contiguous memory, not this bytes"),
-                               (lambda: both.to_b.send(b"x", tag=-1), "-1 does not fit"),
-                               (lambda: both.to_b.send(b"x", tag=1 << 64), "does not fit"),
-                               (lambda: both.to_b.write(b"x", b"far"), "remote memory has 88 bytes, not 3")):
+            for call, text in (
+                (lambda: both.a.connect(b"short"), "a handle has 128 bytes, not 5"),
+                (lambda: both.to_b.send(12), "an object with contiguous memory, not this int"),
+                (lambda: both.to_b.receive(b"constant"), "writable, contiguous memory, not this bytes"),
+                (lambda: both.to_b.send(b"x", tag=-1), "-1 does not fit"),
+                (lambda: both.to_b.send(b"x", tag=1 << 64), "does not fit"),
+                (lambda: both.to_b.write(b"x", b"far"), "remote memory has 88 bytes, not 3"),
+            ):
                 with self.subTest(text), self.assertRaisesRegex(paceline.InvalidArgument, text):
                     call()
             both.finish(both.to_b.send(b"x"), both.to_a.receive(bytearray(1)))  # nothing of that was posted

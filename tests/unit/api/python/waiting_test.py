@@ -130,7 +130,11 @@ class AsyncioTest(unittest.TestCase):
             async def receive():
                 await to_a.receive(bytearray(1))
 
-            tasks = [asyncio.create_task(accept()), asyncio.create_task(b.when_immediate()), asyncio.create_task(receive())]
+            tasks = [
+                asyncio.create_task(accept()),
+                asyncio.create_task(b.when_immediate()),
+                asyncio.create_task(receive()),
+            ]
             await asyncio.sleep(0.02)
             b.close()
             accepted, noticed, received = await asyncio.gather(*tasks, return_exceptions=True)

@@ -15,8 +15,18 @@ LABELS = {"a": "First", "b": "Second"}
 
 
 def sample(transport, turn, p50, p99=None, op="latency", size=1024):
-    return {"network": "here", "ranks": 2, "transport": transport, "round": turn, "op": op, "size": size, "samples": 10,
-            "p50_us": p50, "p99_us": p99 or p50 * 2, "mean_us": p50}
+    return {
+        "network": "here",
+        "ranks": 2,
+        "transport": transport,
+        "round": turn,
+        "op": op,
+        "size": size,
+        "samples": 10,
+        "p50_us": p50,
+        "p99_us": p99 or p50 * 2,
+        "mean_us": p50,
+    }
 
 
 def table_row(text, start):
@@ -36,11 +46,16 @@ class SummaryTest(unittest.TestCase):
 
     def test_the_best_of_a_row_is_bold(self):
         text = self.markdown([sample("a", 0, 20), sample("b", 0, 10)])
-        self.assertEqual(table_row(text, "| latency 1 KiB"), "| latency 1 KiB | 20.0 (20.0–20.0), 40.0 | **10.0 (10.0–10.0), 20.0** |")
+        self.assertEqual(
+            table_row(text, "| latency 1 KiB"),
+            "| latency 1 KiB | 20.0 (20.0–20.0), 40.0 | **10.0 (10.0–10.0), 20.0** |",
+        )
 
     def test_bandwidth_is_bytes_per_microsecond_and_more_is_better(self):
         text = self.markdown([sample("a", 0, 1.0, 2.0, "bandwidth"), sample("b", 0, 2.0, 4.0, "bandwidth")])
-        self.assertEqual(table_row(text, "| bandwidth"), "| bandwidth 1 KiB | **1024 (1024–1024), 512** | 512 (512–512), 256 |")
+        self.assertEqual(
+            table_row(text, "| bandwidth"), "| bandwidth 1 KiB | **1024 (1024–1024), 512** | 512 (512–512), 256 |"
+        )
 
     def test_a_run_that_failed_is_named_and_what_it_lacks_shows(self):
         failure = {"network": "here", "ranks": 2, "transport": "b", "round": 0, "wrong": "not done within 3 s"}
