@@ -1,6 +1,7 @@
 #include "tests/simulation/oracle.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -10,8 +11,9 @@ namespace {
 using support::FillPattern;
 using support::FindDifference;
 
-constexpr uint64_t kReadBytes = 200'000;     // of the memory for reads
-constexpr uint64_t kAddAt = 0, kSwapAt = 8;  // atomics
+constexpr uint64_t kReadBytes = 200'000;                     // of the memory for reads
+constexpr uint64_t kAddAt = 0, kSwapAt = 8, kVectorAt = 16;  // atomics
+constexpr uint32_t kElements = 4;                            // of the vector; the n-th gets n times what the first does
 constexpr uint64_t kReadAt = 64;
 constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
 constexpr uint64_t kReadPattern = 0xabcdef;
@@ -96,9 +98,10 @@ bool Side::PostNext() {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kRead, std::min<uint64_t>(bytes, kReadBytes)));
         retry_->offset = kReadAt + random_->Below(kReadBytes - retry_->buffer->size() + 1);
       } else if (kind == 8) {
-        retry_ = std::make_unique<Posted>(
-            NewPosted(random_->Chance(0.5) ? Operation::kFetchAdd : Operation::kCompareSwap, 0));
-        retry_->offset = retry_->operation == Operation::kFetchAdd ? kAddAt : kSwapAt;
+        const bool add = random_->Chance(0.5), vector = add && next_number_ % 3 == 0;
+        retry_ = std::make_unique<Posted>(vector ? NewPosted(Operation::kAtomic, kElements * sizeof(uint64_t))
+                                                 : NewPosted(add ? Operation::kFetchAdd : Operation::kCompareSwap, 0));
+        retry_->offset = vector ? kVectorAt : add ? kAddAt : kSwapAt;
         retry_->operand = retry_->number;
         retry_->compare = random_->Below(retry_->number);
       } else {
@@ -178,6 +181,19 @@ PostResult Side::Post(Posted& posted) {
                                     .user_data = posted.number},
                                    now, &posted.id);
       break;
+    case Operation::kAtomic: {
+      std::array<uint64_t, kElements> operands;
+      for (uint32_t i = 0; i < kElements; ++i) operands[i] = posted.operand * (i + 1);
+      result = endpoint.PostVectorAtomic(connection_,
+                                         {.elements = kElements,
+                                          .operands = operands.data(),
+                                          .results = posted.buffer->data(),
+                                          .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
+                                          .remote_offset = posted.offset,
+                                          .user_data = posted.number},
+                                         now, &posted.id);
+      break;
+    }
     case Operation::kFlush:
       result = endpoint.PostFlush(connection_, {.user_data = posted.number}, now, &posted.id);
       break;
@@ -323,6 +339,14 @@ void Side::CheckOk(Posted& posted, const Completion& completion) {
     case Operation::kCompareSwap:
       posted.immediate = completion.result == posted.compare;  // of a swap: it was carried out
       break;
+    case Operation::kAtomic: {
+      std::array<uint64_t, kElements> before;
+      std::memcpy(before.data(), posted.buffer->data(), sizeof(before));
+      for (uint32_t i = 1; i < kElements; ++i) {
+        if (before[i] != before[0] * (i + 1)) Finding(posted, "fetched elements of different times");
+      }
+      break;
+    }
     case Operation::kFlush:
       for (const auto& [number, other] : posted_) {
         if (!other.done && other.operation != Operation::kReceive && other.order < posted.order) {
@@ -376,20 +400,33 @@ void Side::CheckAtEnd() {
     before = message;
   }
   // Atomics of the peer on our words.
-  uint64_t add = 0, swap = 0, sum = 0;
+  uint64_t add = 0, swap = 0, sum = 0, vector_sum = 0;
+  std::array<uint64_t, kElements> vector;
+  std::memcpy(vector.data(), memory_.data() + kVectorAt, sizeof(vector));
   std::memcpy(&add, memory_.data() + kAddAt, 8);
   std::memcpy(&swap, memory_.data() + kSwapAt, 8);
   bool all_known = true, last_swap_known = swap == 0;
   for (const auto& [number, posted] : peer_->posted_) {
     if (posted.operation == Operation::kFetchAdd) sum += posted.operand;
+    if (posted.operation == Operation::kAtomic) vector_sum += posted.operand;
     if (posted.operation == Operation::kCompareSwap) last_swap_known |= posted.operand == swap;
     all_known &= !posted.cancelled;
   }
-  if (!failure_allowed_ && !peer_->failure_allowed_ && all_known && add != sum) {
-    findings_->Note("side " + std::to_string(number_) + ": fetch-adds came to " + std::to_string(add) + ", not " +
-                    std::to_string(sum));
+  const bool complete = !failure_allowed_ && !peer_->failure_allowed_ && all_known;
+  const auto check_sum = [this, complete](const char* what, uint64_t have, uint64_t want) {
+    const std::string name = "side " + std::to_string(number_) + ": " + what;
+    if (complete && have != want) {
+      findings_->Note(name + " came to " + std::to_string(have) + ", not " + std::to_string(want));
+    }
+    if (have > want) findings_->Note(name + ": one was carried out twice");
+  };
+  check_sum("fetch-adds", add, sum);
+  check_sum("sums of a vector", vector[0], vector_sum);
+  for (uint32_t i = 1; i < kElements; ++i) {
+    if (vector[i] != vector[0] * (i + 1)) {
+      findings_->Note("side " + std::to_string(number_) + ": a vector was changed in part");
+    }
   }
-  if (add > sum) findings_->Note("side " + std::to_string(number_) + ": a fetch-add was carried out twice");
   if (!last_swap_known) findings_->Note("side " + std::to_string(number_) + ": a value that nobody swapped in");
 }
 
