@@ -138,7 +138,7 @@ int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
   if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
   // A program that gave a port to listen on gets it where it is free; endpoints say where they are in any case.
   const std::vector<std::string> usual = options->bind;
-  if (options->lane == "udp" && info->src_addr != nullptr && info->src_addrlen == Address::kBytes) {
+  if (options->lane != "shm" && info->src_addr != nullptr && info->src_addrlen == Address::kBytes) {
     options->bind = BindTo(Address::From(info->src_addr), usual);
   }
   auto paceline = api::Context::Create(*options);

@@ -7,6 +7,7 @@
 
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/names.h"
 
 namespace paceline::libfabric {
 
@@ -19,7 +20,7 @@ int Links::Listen(uint64_t service) {
   }
   if (!listener.ok()) return ErrorOf(listener.status());
   listener_ = *std::move(listener);
-  own_address_ = ToAddress(listener_->handle());
+  own_address_ = NameOf(listener_->handle());
   return 0;
 }
 

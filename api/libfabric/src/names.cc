@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "api/cpp/src/handle.h"
 #include "api/libfabric/src/interfaces.h"
 #include "transport/engine/lane_factory.h"
+#include "transport/lane/shm/shm_address.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -14,6 +16,7 @@ namespace {
 constexpr uint16_t kDefaultPort = 5043;
 constexpr uint64_t kNamedService = 0x5041434c00000000;  // a listener's number, with the port in the low 16 bits
 
+bool IsNamed(uint64_t service) { return (service & ~uint64_t{0xffff}) == kNamedService; }
 uint64_t ServiceOfPort(uint16_t port) { return kNamedService | port; }
 
 std::optional<Address> AddressOfText(const std::string& text, uint16_t port) {
@@ -26,7 +29,7 @@ std::optional<Address> AddressOfText(const std::string& text, uint16_t port) {
 
 bool HasUdp() {
   const char* lane = std::getenv("PACELINE_LANE");
-  return lane == nullptr || *lane == '\0' || std::strcmp(lane, "udp") == 0;
+  return lane == nullptr || *lane == '\0' || std::strcmp(lane, "udp") == 0 || std::strcmp(lane, "auto") == 0;
 }
 
 // A hint's address of ours, or a socket address.
@@ -102,9 +105,20 @@ std::optional<Address> ListeningAddress(const std::string& interface, const Name
   return AddressOfText(TextOf(*address), *named.port);
 }
 
+Address NameOf(const api::Handle& listener) {
+  const auto listen = api::DecodeHandle(listener);
+  if (!listen.ok() || !IsNamed(listen->nonce)) return ToAddress(listener);
+  ListenAddress network = {.nonce = listen->nonce};
+  for (uint8_t port = 0; port < listen->ports; ++port) {
+    ShmToken token;
+    if (!ToShmToken(listen->addresses[port], token)) network.addresses[network.ports++] = listen->addresses[port];
+  }
+  return ToAddress(network);
+}
+
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind) {
   const uint64_t service = ServiceOf(address);
-  if ((service & ~uint64_t{0xffff}) != kNamedService || bind.size() != 1) return bind;
+  if (!IsNamed(service) || bind.size() != 1) return bind;
   const auto lane = ToListenAddress(address);
   if (lane.ports == 0) return bind;
   return {FormatPeerAddress("udp", lane.addresses[0])};

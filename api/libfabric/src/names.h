@@ -31,6 +31,10 @@ std::optional<Named> Resolve(const char* node, const char* service, uint64_t fla
 std::optional<Address> ListeningAddress(const std::string& interface, const Named& named);
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind);
 
+// What an endpoint that listens there is called: if by a name, then as who knows host and port makes it, without the way
+// through shared memory.
+Address NameOf(const api::Handle& listener);
+
 // As fi_av_insertsvc.
 std::optional<Address> PeerAddress(const char* node, const char* service, bool numeric);
 
