@@ -25,6 +25,9 @@ namespace paceline {
   X(rx_marked, "packets", "data packets that arrived with an ECN mark")                                       \
   X(rx_out_of_window, "packets", "data packets dropped: beyond a bound of messages or segments")              \
   X(rx_no_memory, "packets", "data packets dropped: the store of unexpected messages is full")                \
+  X(rx_writes, "operations", "writes of peers completed in memory of ours")                                   \
+  X(rx_reads, "operations", "reads of peers answered")                                                        \
+  X(rx_atomics, "operations", "atomics of peers carried out")                                                 \
   X(rx_refused, "packets", "one-sided packets refused: unknown key, out of bounds, no permission")            \
   X(retransmits, "packets", "data packets sent again")                                                        \
   X(retransmitted_bytes, "bytes", "payload bytes sent again")                                                 \

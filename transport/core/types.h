@@ -46,6 +46,7 @@ enum Access : uint8_t {
   kRemoteRead = 1,
   kRemoteWrite = 2,
   kRemoteAtomic = 4,
+  kRemoteEvents = 8,  // the owner is told of each access of a peer by a completion
 };
 
 // What a peer needs to reach a region: exported by one side, carried by the application, given to operations of the
@@ -192,6 +193,10 @@ struct Completion {
   uint64_t tag = 0;     // receives: the sender's tag
   uint64_t immediate = 0;
   uint64_t result = 0;  // atomics: the value before
+  // What a peer has done in a region with kRemoteEvents (user_data 0; operation kWrite, kWriteImmediate, kRead,
+  // kFetchAdd, kCompareSwap or kAtomic): which one. A read is told when its answer has arrived.
+  RegionId region = kUnregistered;
+  bool fetched = false;  // of such an atomic: its values before went back
 };
 
 // ---- connections

@@ -17,6 +17,7 @@ enum Access : uint8_t {  // what a peer may do with a region; bits
   kRemoteRead = 1,
   kRemoteWrite = 2,
   kRemoteAtomic = 4,
+  kRemoteEvents = 8,  // the owner gets a completion for each access of a peer: Completion::remote_region
 };
 
 // What a peer needs to reach a region. Plain bytes: copy them to the peer by any means (both little endian).
@@ -167,6 +168,10 @@ struct Completion {
   uint64_t tag = 0;         // receives: the sender's tag
   uint64_t immediate = 0;
   uint64_t result = 0;  // atomics: the value before
+  // What a peer has done in a region of ours with kRemoteEvents (user_data 0; operation kWrite, kWriteImmediate, kRead or
+  // an atomic; a read is told when its answer has arrived): which region. Else 0.
+  RegionId remote_region = 0;
+  bool remote_fetch = false;  // of such an atomic: its values before went back
 };
 
 // ---- connections

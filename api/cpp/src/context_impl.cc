@@ -266,7 +266,7 @@ void ContextImpl::DrainEvents() {
 namespace {
 
 Status CheckRegion(const void* base, uint64_t bytes, uint8_t access) {
-  constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic;
+  constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic | kRemoteEvents;
   if (base == nullptr || bytes == 0)
     return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
   if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
@@ -278,7 +278,8 @@ Status CheckRegion(const void* base, uint64_t bytes, uint8_t access) {
 Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
   if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
   static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
-                int{kRemoteAtomic} == int{paceline::kRemoteAtomic});
+                int{kRemoteAtomic} == int{paceline::kRemoteAtomic} &&
+                int{kRemoteEvents} == int{paceline::kRemoteEvents});
   const RegionId region =
       Locked(false, [&] { return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection); });
   if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");

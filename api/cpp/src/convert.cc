@@ -152,6 +152,8 @@ Completion FromCore(const paceline::Completion& completion) {
       .tag = completion.tag,
       .immediate = completion.immediate,
       .result = completion.result,
+      .remote_region = completion.region,
+      .remote_fetch = completion.fetched,
   };
 }
 

@@ -33,6 +33,12 @@ class Counter : public fid_cntr {
   const fi_wait_obj wait_;
 };
 
+// A counter, and which operations of an endpoint or accesses of a region it counts.
+struct CounterBinding {
+  uint64_t kinds = 0;  // FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE
+  Counter* counter = nullptr;
+};
+
 int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** counter, void* context);
 
 }  // namespace paceline::libfabric

@@ -81,6 +81,7 @@ Domain::Domain(api::Context paceline, const fi_info& info)
       paceline_(std::move(paceline)),
       locked_(!OneThread(info.domain_attr->threading)),
       mr_mode_(info.domain_attr->mr_mode),
+      remote_events_((info.caps & FI_RMA_EVENT) != 0),
       deferred_(std::make_unique<DeferredQueue>()) {}
 
 Domain::~Domain() = default;
@@ -108,9 +109,25 @@ void Domain::Progress() {
 void Domain::Hand(const api::Completion& completion) {
   auto* operation = reinterpret_cast<Operation*>(completion.user_data);
   if (operation != nullptr) return operation->endpoint->Complete(operation, completion);
-  for (Endpoint* endpoint : endpoints_) {
-    if (endpoint->TakeRemoteWrite(completion)) return;
+  HandRemoteAccess(completion);
+}
+
+void Domain::HandRemoteAccess(const api::Completion& completion) {
+  const bool reads = completion.operation == api::Operation::kRead || completion.remote_fetch;
+  const uint64_t kind = reads ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+  if (const auto found = region_counters_.find(completion.remote_region); found != region_counters_.end()) {
+    for (const CounterBinding& binding : found->second) {
+      if ((binding.kinds & kind) != 0) binding.counter->Count(true);
+    }
   }
+  for (Endpoint* endpoint : endpoints_) {
+    if (endpoint->TakeRemoteAccess(completion, kind)) return;
+  }
+}
+
+void Domain::SetCountersOf(api::RegionId region, const std::vector<CounterBinding>& counters) {
+  region_counters_.erase(region);
+  if (!counters.empty()) region_counters_[region] = counters;
 }
 
 int64_t Domain::NowMillis() {

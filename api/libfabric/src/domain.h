@@ -13,12 +13,14 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "api/libfabric/src/operation.h"
 #include "paceline/context.h"
 #include "transport/base/pool.h"
 
 namespace paceline::libfabric {
 
+struct CounterBinding;
 class DeferredQueue;
 class Endpoint;
 
@@ -57,6 +59,10 @@ class Domain : public fid_domain {
   api::Context& paceline() { return paceline_; }
   DeferredQueue& deferred() { return *deferred_; }
   int mr_mode() const { return mr_mode_; }
+  // Regions tell of what peers do with them.
+  bool has_remote_events() const { return remote_events_; }
+  // The counters that a region is bound to, in place of those it was; none: it is gone.
+  void SetCountersOf(api::RegionId region, const std::vector<CounterBinding>& counters);
 
   // Takes and leaves the guard: progress until `ready` (under the guard) is true, sleeping in between; false: `timeout`
   // milliseconds (negative: for ever) have passed, or *interrupted.
@@ -72,6 +78,7 @@ class Domain : public fid_domain {
  private:
   bool TakeCompletions();
   void Hand(const api::Completion& completion);
+  void HandRemoteAccess(const api::Completion& completion);
   static int64_t NowMillis();
   void Sleep(int64_t until);
 
@@ -79,10 +86,12 @@ class Domain : public fid_domain {
   std::recursive_mutex mutex_;
   const bool locked_;
   const int mr_mode_;
+  const bool remote_events_;
   uint32_t idle_passes_ = 0;
   Pool<Operation> operations_;
   std::vector<Endpoint*> endpoints_;
   std::unique_ptr<DeferredQueue> deferred_;
+  absl::flat_hash_map<api::RegionId, std::vector<CounterBinding>> region_counters_;
 };
 
 int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);

@@ -252,10 +252,10 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
   if (completion.released) Release(operation);
 }
 
-bool Endpoint::TakeRemoteWrite(const api::Completion& completion) {
+bool Endpoint::TakeRemoteAccess(const api::Completion& completion, uint64_t kind) {
   if (!links_.Has(completion.connection)) return false;
-  if (Counter* counter = CounterOf(FI_REMOTE_WRITE); counter != nullptr) counter->Count(true);
-  if (receive_queue_.cq == nullptr) return true;
+  if (Counter* counter = CounterOf(kind); counter != nullptr) counter->Count(true);
+  if (receive_queue_.cq == nullptr || !completion.has_immediate) return true;
   Cq::Entry entry;
   entry.fields.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
   entry.fields.len = completion.bytes;

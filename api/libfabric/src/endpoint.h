@@ -98,8 +98,8 @@ class Endpoint : public fid_ep {
     if (enabled_) links_.Care();
   }
   void Complete(Operation* operation, const api::Completion& completion);
-  // A peer's write with data; false: of another endpoint.
-  bool TakeRemoteWrite(const api::Completion& completion);
+  // What a peer has done in memory of ours, `kind` FI_REMOTE_READ or FI_REMOTE_WRITE; false: of another endpoint.
+  bool TakeRemoteAccess(const api::Completion& completion, uint64_t kind);
 
  private:
   struct Queue {
@@ -131,10 +131,6 @@ class Endpoint : public fid_ep {
   Av* av_ = nullptr;
   Queue transmit_queue_;
   Queue receive_queue_;
-  struct CounterBinding {
-    uint64_t kinds = 0;  // FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE
-    Counter* counter = nullptr;
-  };
   std::vector<CounterBinding> counters_;
   size_t min_multi_receive_ = kDefaultMinMultiReceive;
   bool enabled_ = false;

@@ -4,7 +4,9 @@
 #include <sys/random.h>
 
 #include <new>
+#include <vector>
 
+#include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/fid.h"
 
@@ -17,12 +19,25 @@ class Memory : public fid_mr {
   ~Memory() {
     const Domain::Guard guard(domain_);
     if (region_ != 0) domain_->paceline().DeregisterMemory(region_);
+    domain_->SetCountersOf(region_, {});
     --domain_->references;
+  }
+
+  // Counters of what peers do with it; endpoints need not be told.
+  int Bind(fid_t other, uint64_t flags) {
+    if (other->fclass == FI_CLASS_EP) return 0;
+    if (other->fclass != FI_CLASS_CNTR || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EINVAL;
+    if (!domain_->has_remote_events()) return -FI_EOPNOTSUPP;
+    const Domain::Guard guard(domain_);
+    counters_.push_back({.kinds = flags, .counter = FromFid<Counter, fid_cntr>(other)});
+    domain_->SetCountersOf(region_, counters_);
+    return 0;
   }
 
  private:
   Domain* domain_;
   api::RegionId region_;  // 0: for local use only
+  std::vector<CounterBinding> counters_;
 };
 
 int Close(fid* object) {
@@ -33,7 +48,7 @@ int Close(fid* object) {
 fi_ops object_calls = {
     .size = sizeof(fi_ops),
     .close = Close,
-    .bind = [](fid*, fid* other, uint64_t) { return other->fclass == FI_CLASS_EP ? 0 : -FI_ENOSYS; },
+    .bind = [](fid* object, fid* other, uint64_t flags) { return FromFid<Memory, fid_mr>(object)->Bind(other, flags); },
     .control = [](fid*, int command, void*) { return command == FI_ENABLE || command == FI_REFRESH ? 0 : -FI_ENOSYS; },
     .ops_open = NotSupported()};
 
@@ -53,19 +68,20 @@ int NewKey(const Domain& domain, uint64_t requested, uint64_t* key) {
 
 int Register(fid* object, const fi_mr_attr* attributes, uint64_t flags, fid_mr** result) {
   if (object->fclass != FI_CLASS_DOMAIN || attributes->iov_count != 1) return -FI_EINVAL;
-  if ((flags & FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
   if (attributes->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
   auto* domain = FromFid<Domain, fid_domain>(object);
+  if ((flags & FI_RMA_EVENT) != 0 && !domain->has_remote_events()) return -FI_EBADFLAGS;
   const Domain::Guard guard(domain);
   const iovec& memory = *attributes->mr_iov;
   uint64_t key = 0;
   if (const int error = NewKey(*domain, attributes->requested_key, &key); error != 0) return error;
   const bool by_address = domain->mr_mode() == FI_MR_BASIC || (domain->mr_mode() & FI_MR_VIRT_ADDR) != 0;
   const uint64_t origin = by_address ? reinterpret_cast<uint64_t>(memory.iov_base) : attributes->offset;
-  const uint8_t access = AccessOf(attributes->access);
+  uint8_t access = AccessOf(attributes->access);
   api::RegionId region = 0;
   // What peers may not reach needs no key of its own: programs register all of it under the same.
   if (access != api::kLocalOnly) {
+    if (domain->has_remote_events()) access |= api::kRemoteEvents;
     const auto registered = domain->paceline().RegisterMemoryAs(key, origin, memory.iov_base, memory.iov_len, access);
     if (!registered.ok()) {
       return registered.status().code() == api::StatusCode::kAlreadyExists ? -FI_ENOKEY : -ErrorOf(registered.status());

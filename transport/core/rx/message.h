@@ -50,6 +50,7 @@ struct RxMessage {
   bool stored_rendezvous = false;  // see Matcher
   bool stored = false;             // arrived in full before its receive; its number is done
   bool has_immediate = false;
+  bool tells = false;  // ends in a completion here: written with an immediate, or in a region with kRemoteEvents
   uint64_t tag = 0, immediate = 0;
   uint64_t remote_key = 0, remote_offset = 0;
   uint32_t request = 0;  // answers: the request of ours

@@ -101,8 +101,7 @@ void Receiver::FailAll(OperationStatus status, Time now) {
   for (; !messages_.empty(); messages_.PopFront()) {
     RxMessage* message = messages_[messages_.begin()].message;
     if (message == nullptr) continue;
-    const bool is_write = message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce;
-    if (message->known && !message->failed && is_write && message->has_immediate) context_->completions.Unreserve();
+    if (message->tells) context_->completions.Unreserve();
     if (message->receive != nullptr) {
       if (message->placed_by_lane) context_->RevokePlacement(message->receive->buffer.region);
       FailReceive(std::exchange(message->receive, nullptr), status);

@@ -129,6 +129,7 @@ class Receiver {
   void CompleteReceive(RxMessage* message);
   void ExecuteRequest(RxMessage* message);
   void ExecuteAtomic(RxMessage* message);
+  void Tell(RxMessage* message, Operation operation);
   static wire::MessageKind AnswerTo(const TxMessage& request);
   void FinishAnswer(RxMessage* message);
   void Refuse(RxMessage* message, OperationStatus status);

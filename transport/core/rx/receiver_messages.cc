@@ -108,9 +108,12 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
   }
   if (IsRequest(header.kind) && owner_->send_state().open_answers >= limits::kMaxOpenMessages)
     return nullptr;  // back-pressure
-  const bool reports = (header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce) &&
-                       (header.flags & wire::kHasImmediate) != 0;
-  if (reports && !context_->completions.Reserve()) return nullptr;  // back-pressure
+  const bool is_write = header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce;
+  const bool tells = (is_write && (header.flags & wire::kHasImmediate) != 0) ||
+                     ((is_write || IsRequest(header.kind)) &&
+                      context_->memory.CheckRemote(header.remote_key, header.remote_offset, 0, kRemoteEvents,
+                                                   peer_->local_connection) != nullptr);
+  if (tells && !context_->completions.Reserve()) return nullptr;  // back-pressure
 
   if (slot.message == nullptr) slot.message = context_->rx_messages.New();
   RxMessage* message = slot.message;
@@ -132,6 +135,7 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
   message->fetch = header.fetch;
   message->elements = header.elements;
   message->has_immediate = (header.flags & wire::kHasImmediate) != 0;
+  message->tells = tells;
   message->immediate = header.immediate;
   const uint64_t payload = CarriesPayload(header.kind) ? header.length : 0;
   message->segments.Reset(payload == 0 ? 1 : (payload + peer_->segment_bytes - 1) / peer_->segment_bytes);
@@ -157,7 +161,6 @@ bool Receiver::Begin(RxMessage* message) {
       const Region* region = context_->memory.CheckRemote(message->remote_key, message->remote_offset, message->length,
                                                           kRemoteWrite, peer_->local_connection);
       if (region == nullptr) {
-        if (message->has_immediate) context_->completions.Unreserve();
         Refuse(message, OperationStatus::kRemoteAccess);
         return false;
       }
@@ -350,14 +353,8 @@ void Receiver::Complete(RxMessage* message) {
       break;
     case MessageKind::kWrite:
     case MessageKind::kAnnounce:
-      if (message->has_immediate) {
-        context_->Complete({.operation = Operation::kWriteImmediate,
-                            .status = OperationStatus::kOk,
-                            .has_immediate = true,
-                            .connection = peer_->local_connection,
-                            .bytes = message->length,
-                            .immediate = message->immediate});
-      }
+      ++context_->counters.rx_writes;
+      Tell(message, message->has_immediate ? Operation::kWriteImmediate : Operation::kWrite);
       break;
     case MessageKind::kReadRequest:
     case MessageKind::kFetchAdd:
@@ -405,9 +402,12 @@ void Receiver::ExecuteRequest(RxMessage* message) {
     return;
   }
   if (is_read) {
-    PostAnswer(message, MessageKind::kReadResponse, 0, at, message->length, region->id);
+    ++context_->counters.rx_reads;
+    TxMessage* answer = PostAnswer(message, MessageKind::kReadResponse, 0, at, message->length, region->id);
+    answer->tells = std::exchange(message->tells, false);
     return;
   }
+  ++context_->counters.rx_atomics;
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(at));
   uint64_t before = message->compare;
   if (message->kind == MessageKind::kFetchAdd) {
@@ -415,7 +415,24 @@ void Receiver::ExecuteRequest(RxMessage* message) {
   } else {
     word.compare_exchange_strong(before, message->operand);
   }
+  Tell(message, message->kind == MessageKind::kFetchAdd ? Operation::kFetchAdd : Operation::kCompareSwap);
   PostAnswer(message, MessageKind::kAtomicResponse, before, nullptr, 0, kUnregistered);
+}
+
+// The owner of the memory hears of what the peer has done there.
+void Receiver::Tell(RxMessage* message, Operation operation) {
+  if (!std::exchange(message->tells, false)) return;
+  const Region* region = context_->memory.CheckRemote(message->remote_key, message->remote_offset, 0, kRemoteEvents,
+                                                      peer_->local_connection);
+  const bool is_word = operation == Operation::kFetchAdd || operation == Operation::kCompareSwap;
+  const bool is_vector = operation == Operation::kAtomic;
+  context_->Complete({.operation = operation,
+                      .has_immediate = message->has_immediate,
+                      .connection = peer_->local_connection,
+                      .bytes = is_vector ? message->elements * SizeOf(message->atomic_type) : message->length,
+                      .immediate = message->immediate,
+                      .region = region == nullptr ? kUnregistered : region->id,
+                      .fetched = is_word || message->fetch});
 }
 
 // What the values were goes back in the memory in which the operands came.
@@ -429,6 +446,8 @@ void Receiver::ExecuteAtomic(RxMessage* message) {
   uint8_t* vectors = message->bounce.get();
   ApplyAtomic(message->atomic_op, message->atomic_type, message->elements, at, vectors,
               message->length > bytes ? vectors + bytes : nullptr, message->fetch ? vectors : nullptr);
+  ++context_->counters.rx_atomics;
+  Tell(message, Operation::kAtomic);
   if (!message->fetch) {
     PostAnswer(message, MessageKind::kAtomicResponse, 0, nullptr, 0, kUnregistered);
     return;
@@ -459,6 +478,7 @@ void Receiver::FinishAnswer(RxMessage* message) {
 // The message stays, refusing its packets, until the refusal has reached the peer: an acknowledgement could overtake
 // it.
 void Receiver::Refuse(RxMessage* message, OperationStatus status) {
+  if (std::exchange(message->tells, false)) context_->completions.Unreserve();
   ++context_->counters.rx_refused;
   message->failed = true;
   ++open_failures_;
@@ -468,7 +488,6 @@ void Receiver::Refuse(RxMessage* message, OperationStatus status) {
 // A write that had been accepted.
 void Receiver::RefuseWrite(RxMessage* message) {
   expected_bytes_ -= message->length - message->arrived_bytes;
-  if (message->has_immediate) context_->completions.Unreserve();
   demand_changed_ = true;
   Refuse(message, OperationStatus::kRemoteAccess);
 }

@@ -66,6 +66,7 @@ struct TxMessage {
   uint64_t answer_bytes = 0;             // requests: length of the payload that answers them
   uint8_t* answer_buffer = nullptr;      // where it goes
   RegionId region = kUnregistered;       // of the local buffer
+  bool tells = false;                    // answers: ends in a completion that tells of the read
   uint64_t user_data = 0;
   OperationId operation_id = 0;
   uint64_t sequence = 0;  // of the operation in posting order; kFlush: how many were posted before it

@@ -147,6 +147,7 @@ class Sender {
     bool ack_now = false;
     bool write = false;  // by remote placement
   };
+  void TellOfRead(const TxMessage& answer, OperationStatus status);
   void Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header, Time now);
   uint64_t Track(const Packet& packet, Time now);
   size_t EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now);

@@ -449,6 +449,15 @@ uint64_t TransferredBytes(const TxMessage& message) {
 
 }  // namespace
 
+// A read of the peer in a region whose owner wants to know: its answer is there, or will never be.
+void Sender::TellOfRead(const TxMessage& answer, OperationStatus status) {
+  if (status != OperationStatus::kOk) return context_->completions.Unreserve();
+  context_->Complete({.operation = Operation::kRead,
+                      .connection = peer_->local_connection,
+                      .bytes = answer.length,
+                      .region = answer.region});
+}
+
 void Sender::Finish(TxMessage* message, OperationStatus status) {
   const bool numbered = message->state != TxMessage::State::kQueued;
   if (message->state == TxMessage::State::kSending) {
@@ -474,6 +483,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
     if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
   } else {
     --state_->open_answers;
+    if (message->tells) TellOfRead(*message, status);
     if (message->kind == wire::MessageKind::kFailure && status == OperationStatus::kOk) {
       delivered_failures_.push_back(message->request);
     }

@@ -1,4 +1,6 @@
 // Writes and reads through libfabric, memory under keys of both kinds, and counters.
+#include <rdma/fi_atomic.h>
+
 #include <algorithm>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -110,6 +112,60 @@ TEST_P(OneSidedTest, WhatIsNotAllowedEndsWithAnError) {
 }
 
 class CounterTest : public FabricTest {};
+
+TEST_F(CounterTest, CountsWhatPeersDoWithTheMemory) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT; });
+  fid_cntr *writes = nullptr, *reads = nullptr, *of_region = nullptr;
+  fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+  for (fid_cntr** counter : {&writes, &reads, &of_region}) {
+    ASSERT_EQ(fi_cntr_open(b_.domain, &attributes, counter, nullptr), 0);
+  }
+  fid_ep* target = nullptr;
+  ASSERT_EQ(fi_endpoint(b_.domain, b_.info.get(), &target, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(target, &b_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(target, &b_.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(target, &writes->fid, FI_REMOTE_WRITE), 0);
+  ASSERT_EQ(fi_ep_bind(target, &reads->fid, FI_REMOTE_READ), 0);
+  ASSERT_EQ(fi_enable(target), 0);
+  alignas(8) uint64_t memory[4] = {};
+  fid_mr* region = nullptr;
+  constexpr uint64_t kAccess = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  ASSERT_EQ(fi_mr_reg(b_.domain, memory, sizeof(memory), kAccess, 0, 3, FI_RMA_EVENT, &region, nullptr), 0);
+  ASSERT_EQ(fi_mr_bind(region, &of_region->fid, FI_REMOTE_WRITE), 0);
+  ASSERT_EQ(fi_mr_enable(region), 0);
+  uint8_t name[64];
+  size_t size = sizeof(name);
+  ASSERT_EQ(fi_getname(&target->fid, name, &size), 0);
+  fi_addr_t peer = 0;
+  ASSERT_EQ(fi_av_insert(a_.av, name, 1, &peer, 0, nullptr), 1);
+  uint64_t value = 5;
+  Post([&] { return fi_write(a_.endpoint, &value, 8, nullptr, peer, 0, 3, nullptr); });
+  Post([&] { return fi_inject_write(a_.endpoint, &value, 8, peer, 8, 3); });
+  Post([&] { return fi_inject_writedata(a_.endpoint, &value, 8, 77, peer, 8, 3); });
+  Post([&] { return fi_inject_atomic(a_.endpoint, &value, 1, peer, 16, 3, FI_UINT64, FI_SUM); });
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(writes) == 4 && fi_cntr_read(of_region) == 4; }));
+  EXPECT_EQ(fi_cntr_read(reads), 0u);
+  Post([&] { return fi_read(a_.endpoint, &value, 8, nullptr, peer, 0, 3, nullptr); });
+  Post([&] {
+    return fi_fetch_atomic(a_.endpoint, nullptr, 1, nullptr, &value, nullptr, peer, 16, 3, FI_UINT64, FI_ATOMIC_READ,
+                           nullptr);
+  });
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(reads) == 2; }));
+  EXPECT_EQ(fi_cntr_read(writes), 4u);
+  EXPECT_EQ(fi_cntr_read(of_region), 4u);
+  ASSERT_EQ(b_.completions.size(), 1u);  // the write with data
+  EXPECT_EQ(b_.completions[0].data, 77u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+  EXPECT_EQ(fi_close(&target->fid), 0);
+  for (fid_cntr* counter : {writes, reads, of_region}) EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(CounterTest, RegionsTellOnlyWhereTheProgramAsked) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_RMA; });
+  fid_mr* region = nullptr;
+  uint64_t memory = 0;
+  EXPECT_EQ(fi_mr_reg(b_.domain, &memory, 8, FI_REMOTE_WRITE, 0, 3, FI_RMA_EVENT, &region, nullptr), -FI_EBADFLAGS);
+}
 
 TEST_F(CounterTest, CountsBySideAndKind) {
   fid_cntr *sent = nullptr, *received = nullptr;

@@ -353,6 +353,52 @@ TEST_P(OneSidedTest, LocalRegionsAreChecked) {
   EXPECT_EQ(post({mine.data(), 1000, region}), PostResult::kOk);
 }
 
+// The owner of a region that wants to know hears of each access once, and of none that was refused.
+TEST_P(OneSidedTest, ARegionsOwnerIsToldOfWhatPeersDo) {
+  GuardedBuffer& memory = NewBuffer(10'000);
+  RegionId region = 0;
+  const RemoteMemory remote = Export(1, memory, kAll | kRemoteEvents, &region);
+  host(1).completions.clear();
+  const uint64_t operand = 1;
+  VectorAtomicRequest atomic = {.op = AtomicOp::kSum, .type = AtomicType::kUint64, .elements = 1};
+  atomic.operands = &operand;
+  atomic.remote = remote;
+  AwaitOk(0, Write(0, NewFilled(9000, 1), remote));
+  AwaitOk(0, WriteImmediate(0, NewFilled(10, 1), remote, 0, 7));
+  AwaitOk(0, Read(0, NewBuffer(9000), remote));
+  world().RunFor(Duration::Millis(1));  // its acknowledgement
+  AwaitOk(0, PostAtomic(0, atomic));
+  atomic.results = NewBuffer(8).data();
+  AwaitOk(0, PostAtomic(0, atomic));
+  AwaitOk(0, FetchAdd(0, remote, 8, 1));
+  RemoteMemory lie = remote;
+  lie.bytes = ~uint64_t{0};
+  EXPECT_EQ(Await(0, Write(0, NewFilled(2, 1), lie, 9999)).status, OperationStatus::kRemoteAccess);
+  EXPECT_EQ(Await(0, Read(0, NewBuffer(2), lie, 9999)).status, OperationStatus::kRemoteAccess);
+  world().RunFor(Duration::Millis(50));
+  struct Told {
+    Operation operation;
+    uint64_t bytes;
+    bool fetched;
+  };
+  const Told wanted[] = {{Operation::kWrite, 9000, false}, {Operation::kWriteImmediate, 10, false},
+                         {Operation::kRead, 9000, false},  {Operation::kAtomic, 8, false},
+                         {Operation::kAtomic, 8, true},    {Operation::kFetchAdd, 8, true}};
+  ASSERT_EQ(host(1).completions.size(), std::size(wanted));
+  for (size_t i = 0; i < std::size(wanted); ++i) {
+    const Completion& told = host(1).completions[i];
+    EXPECT_EQ(told.operation, wanted[i].operation) << i;
+    EXPECT_EQ(told.bytes, wanted[i].bytes) << i;
+    EXPECT_EQ(told.fetched, wanted[i].fetched) << i;
+    EXPECT_EQ(told.region, region) << i;
+    EXPECT_EQ(told.connection, connection(1)) << i;
+    EXPECT_EQ(told.user_data, 0u) << i;
+  }
+  EXPECT_EQ(endpoint(1).counters().rx_writes, 2u);
+  EXPECT_EQ(endpoint(1).counters().rx_reads, 1u);
+  EXPECT_EQ(endpoint(1).counters().rx_atomics, 3u);
+}
+
 TEST_P(OneSidedTest, MisalignedAtomicsAreRefused) {
   GuardedBuffer& memory = NewBuffer(64);
   const RemoteMemory remote = Export(1, memory, kAll);
