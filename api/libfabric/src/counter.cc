@@ -4,6 +4,7 @@
 
 #include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/objects.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -17,13 +18,7 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* counter = FromFid<Counter, fid_cntr>(object);
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = counter->wait_object();
-    return 0;
-  }
-  if (command != FI_GETWAIT || counter->wait_object() != FI_WAIT_FD) return -FI_ENOSYS;
-  *static_cast<int*>(argument) = counter->domain()->descriptor();
-  return 0;
+  return AnswerWait(command, argument, counter->wait_object(), counter->domain()->descriptor());
 }
 
 template <uint64_t Counter::*kField, bool kAdd>
@@ -92,8 +87,7 @@ int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** result,
   if (wanted.wait_obj == FI_WAIT_SET || wanted.wait_obj == FI_WAIT_MUTEX_COND || wanted.wait_obj == FI_WAIT_POLLFD) {
     return -FI_ENOSYS;
   }
-  const fi_wait_obj wait = wanted.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : wanted.wait_obj;
-  auto* counter = new (std::nothrow) Counter(static_cast<Domain*>(domain), wait);
+  auto* counter = new (std::nothrow) Counter(static_cast<Domain*>(domain), ChosenWait(wanted.wait_obj));
   if (counter == nullptr) return -FI_ENOMEM;
   counter->fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_calls};
   counter->ops = &calls;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/objects.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -33,22 +34,11 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* cq = FromFid<Cq, fid_cq>(object);
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = cq->wait_object();
-    return 0;
-  }
-  if (command != FI_GETWAIT || cq->wait_object() != FI_WAIT_FD) return -FI_ENOSYS;
-  *static_cast<int*>(argument) = cq->domain()->descriptor();
-  return 0;
+  return AnswerWait(command, argument, cq->wait_object(), cq->domain()->descriptor());
 }
 
 const char* ErrorText(fid_cq*, int provider_error, const void*, char* buffer, size_t size) {
-  const char* text = api::OperationStatusName(static_cast<api::OperationStatus>(provider_error));
-  if (buffer != nullptr && size > 0) {
-    std::strncpy(buffer, text, size - 1);
-    buffer[size - 1] = '\0';
-  }
-  return text;
+  return GiveText(api::OperationStatusName(static_cast<api::OperationStatus>(provider_error)), buffer, size);
 }
 
 fi_ops object_calls = {
@@ -77,7 +67,7 @@ Cq::Cq(Domain* domain, const fi_cq_attr& attributes)
     : fid_cq{},
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attributes.format),
-      wait_(attributes.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attributes.wait_obj) {
+      wait_(ChosenWait(attributes.wait_obj)) {
   ++domain_->references;
 }
 

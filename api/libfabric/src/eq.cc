@@ -8,6 +8,7 @@
 #include <new>
 
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/objects.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -21,22 +22,11 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* eq = FromFid<Eq, fid_eq>(object);
-  if (command == FI_GETWAITOBJ) {
-    *static_cast<fi_wait_obj*>(argument) = eq->wait_object();
-    return 0;
-  }
-  if (command != FI_GETWAIT || eq->wait_object() != FI_WAIT_FD) return -FI_ENOSYS;
-  *static_cast<int*>(argument) = eq->descriptor();
-  return 0;
+  return AnswerWait(command, argument, eq->wait_object(), eq->descriptor());
 }
 
 const char* ErrorText(fid_eq*, int provider_error, const void*, char* buffer, size_t size) {
-  const char* text = fi_strerror(provider_error);
-  if (buffer != nullptr && size > 0) {
-    std::strncpy(buffer, text, size - 1);
-    buffer[size - 1] = '\0';
-  }
-  return text;
+  return GiveText(fi_strerror(provider_error), buffer, size);
 }
 
 fi_ops object_calls = {
@@ -59,7 +49,7 @@ fi_ops_eq calls = {
 Eq::Eq(const fi_eq_attr& attributes, int descriptor)
     : fid_eq{},
       writable_((attributes.flags & FI_WRITE) != 0),
-      wait_(attributes.wait_obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : attributes.wait_obj),
+      wait_(ChosenWait(attributes.wait_obj)),
       descriptor_(descriptor) {}
 
 Eq::~Eq() { close(descriptor_); }

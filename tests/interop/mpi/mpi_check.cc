@@ -1,8 +1,55 @@
 // Calls of MPI whose results can be told beforehand: mpi_check [ROUNDS], under mpirun with 2 ranks or more. After each
-// round rank 0 says so, so that a script can break something between two.
+// round rank 0 says so, so that a script can break something between two. In the end it says how many one-sided
+// operations of Paceline were carried out for them, as the provider's counters have it.
 #include "tests/interop/mpi/mpi_check.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
+#include <string>
+
+#include "paceline/counters.h"
+
+namespace paceline::mpi_check {
+namespace {
+
+// Of this process: writes, reads and atomics of peers.
+std::array<uint64_t, 3> RemoteAccesses() {
+  std::array<uint64_t, 3> counts{};
+  for (const std::string& page : api::ListCounterPages()) {
+    const auto snapshot = api::ReadCounterPage(page);
+    if (!snapshot.ok() || snapshot->pid != static_cast<uint64_t>(getpid())) continue;
+    for (const api::Counter& counter : snapshot->counters) {
+      if (counter.name == "rx_writes") counts[0] += counter.value;
+      if (counter.name == "rx_reads") counts[1] += counter.value;
+      if (counter.name == "rx_atomics") counts[2] += counter.value;
+    }
+  }
+  return counts;
+}
+
+// Counters are written from time to time: it looks until they have not changed for a while.
+void TellRemoteAccesses() {
+  std::array<uint64_t, 3> mine = RemoteAccesses(), sum{};
+  for (int same = 0; same < 10; ++same) {
+    usleep(10'000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto again = RemoteAccesses();
+    if (again != mine) same = 0;
+    mine = again;
+    int most = 0;
+    MPI_Allreduce(&same, &most, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    same = most;
+  }
+  MPI_Reduce(mine.data(), sum.data(), 3, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (Rank() != 0) return;
+  std::printf("one-sided: %ld writes, %ld reads, %ld atomics\n", static_cast<long>(sum[0]), static_cast<long>(sum[1]),
+              static_cast<long>(sum[2]));
+}
+
+}  // namespace
+}  // namespace paceline::mpi_check
 
 int main(int argc, char** argv) {
   using namespace paceline::mpi_check;
@@ -11,12 +58,14 @@ int main(int argc, char** argv) {
   for (int round = 1; round <= rounds; ++round) {
     CheckPointToPoint();
     CheckCollectives();
+    CheckOneSided();
     MPI_Barrier(MPI_COMM_WORLD);
     if (Rank() == 0) {
       std::printf("round %d of %d passed\n", round, rounds);
       std::fflush(stdout);
     }
   }
+  TellRemoteAccesses();
   if (Rank() == 0) std::printf("%d ranks: all checks passed\n", Ranks());
   MPI_Finalize();
   return 0;

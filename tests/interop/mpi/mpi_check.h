@@ -35,6 +35,7 @@ inline int32_t Value(int from, int to, size_t i, int round) {
 }
 
 void CheckCollectives();
+void CheckOneSided();
 void CheckPointToPoint();
 
 }  // namespace paceline::mpi_check

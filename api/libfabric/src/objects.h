@@ -1,0 +1,37 @@
+// What queues and counters answer alike.
+//
+// Thread rule: functions without state.
+#pragma once
+
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline::libfabric {
+
+// fi_control of what can be waited for: FI_GETWAITOBJ, and FI_GETWAIT of a descriptor.
+inline int AnswerWait(int command, void* argument, fi_wait_obj object, int descriptor) {
+  if (command == FI_GETWAITOBJ) {
+    *static_cast<fi_wait_obj*>(argument) = object;
+    return 0;
+  }
+  if (command != FI_GETWAIT || object != FI_WAIT_FD) return -FI_ENOSYS;
+  *static_cast<int*>(argument) = descriptor;
+  return 0;
+}
+
+// FI_WAIT_UNSPEC is ours to choose: a descriptor.
+inline fi_wait_obj ChosenWait(fi_wait_obj asked) { return asked == FI_WAIT_UNSPEC ? FI_WAIT_FD : asked; }
+
+// A text as the calls named strerror give it: returned, and copied as far as there is room.
+inline const char* GiveText(const char* text, char* buffer, size_t size) {
+  if (buffer == nullptr || size == 0) return text;
+  const size_t count = std::min(size - 1, std::strlen(text));
+  std::memcpy(buffer, text, count);
+  buffer[count] = '\0';
+  return text;
+}
+
+}  // namespace paceline::libfabric
