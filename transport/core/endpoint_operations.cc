@@ -66,6 +66,7 @@ PostResult Endpoint::Impl::PostSend(ConnectionId id, const SendRequest& request,
   message->tag = request.tag;
   message->has_immediate = request.has_immediate;
   message->immediate = request.immediate;
+  message->to_receive = request.to_receive && request.buffer.bytes > 0;
   return PostMessage(id, now, operation, message);
 }
 

@@ -85,7 +85,8 @@ struct SendRequest {
   uint64_t tag = 0;
   uint64_t immediate = 0;  // delivered with the message when has_immediate
   bool has_immediate = false;
-  uint64_t user_data = 0;  // comes back in the completion
+  bool to_receive = false;  // complete only when the bytes are in a receive's buffer; of 0 bytes: without effect
+  uint64_t user_data = 0;   // comes back in the completion
 };
 
 struct ReceiveRequest {

@@ -1,6 +1,7 @@
 // Sends, writes, reads and atomics of an endpoint.
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fid.h"
@@ -81,6 +82,10 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
   const bool has_data = (transmit.flags & FI_REMOTE_CQ_DATA) != 0;
   if ((transmit.flags & (FI_READ | FI_WRITE)) == 0) {
     const uint64_t tag = (transmit.flags & FI_TAGGED) != 0 ? transmit.tag & ~kUntagged : kUntagged;
+    if ((transmit.flags & FI_DELIVERY_COMPLETE) != 0) {
+      const auto data = has_data ? std::optional(transmit.data) : std::nullopt;
+      return connection.SendToReceive(buffer, tag, data, user_data);
+    }
     if (has_data) return connection.SendImmediate(buffer, tag, transmit.data, user_data);
     return connection.Send(buffer, tag, user_data);
   }

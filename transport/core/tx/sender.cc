@@ -126,8 +126,9 @@ TxMessage* Sender::NextToAdmit() {
 
 void Sender::Open(TxMessage* message) {
   const bool placing = context_->ports[peer_->first_port()].capabilities.remote_placement;
-  if (message->kind == wire::MessageKind::kSend && message->payload_bytes > context_->options.eager_bytes &&
-      (placing || message->match_sequence >= clear_limit_)) {
+  const bool is_long = message->payload_bytes > context_->options.eager_bytes;
+  if (message->kind == wire::MessageKind::kSend &&
+      (message->to_receive || (is_long && (placing || message->match_sequence >= clear_limit_)))) {
     message->state = TxMessage::State::kWaiting;
     waiting_.PushBack(message);
     announce_.PushBack(message);

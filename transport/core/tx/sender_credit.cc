@@ -63,7 +63,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
     if (!context_->ports[peer_->first_port()].capabilities.remote_placement) {
       for (TxMessage* message = waiting_.front(); message != nullptr;) {
         TxMessage* next = waiting_.Next(message);
-        if (message->match_sequence < clear_limit_ && !message->held) Clear(message);
+        if (message->match_sequence < clear_limit_ && !message->held && !message->to_receive) Clear(message);
         message = next;
       }
     }

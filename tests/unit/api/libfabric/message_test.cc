@@ -229,6 +229,23 @@ TEST_F(MessageTest, ABufferForManyMessages) {
   }
 }
 
+TEST_F(MessageTest, DeliveryIsCompleteWhenTheReceiveHasIt) {
+  Open();
+  char in[8] = {}, out[8] = "waiting";
+  iovec from = {out, sizeof(out)};
+  fi_msg_tagged send = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .tag = 1, .context = out, .data = 9};
+  Post([&] { return fi_tsendmsg(a_.endpoint, &send, FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA); });
+  for (int i = 0; i < 2000; ++i) MoveBoth();
+  EXPECT_TRUE(a_.completions.empty());
+  Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 1, 0, in); });
+  EXPECT_EQ(Take(b_).data, 9u);
+  EXPECT_EQ(Take(a_).op_context, out);
+  EXPECT_STREQ(in, out);
+  // Without the flag the peer's store is good enough.
+  Post([&] { return fi_tsendmsg(a_.endpoint, &send, FI_TRANSMIT_COMPLETE); });
+  EXPECT_EQ(Take(a_).op_context, out);
+}
+
 TEST_F(MessageTest, WhatCannotBeSentIsRefusedAtOnce) {
   Open();
   std::vector<char> buffer(257);

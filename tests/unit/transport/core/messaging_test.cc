@@ -13,6 +13,21 @@ namespace {
 class MessagingTest : public CoreSetupTest {};
 INSTANTIATE_TEST_SUITE_P(Setups, MessagingTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
+// However short it is, it is complete when it has met its receive and not before; others behind it are not held up.
+TEST_P(MessagingTest, ASendToAReceiveWaitsForIt) {
+  for (const size_t bytes : {size_t{1}, size_t{1000}, size_t{100'000}}) {
+    const uint64_t send = SendToReceive(0, NewFilled(bytes, 3), 5);
+    Exchange(0, 500, 6);
+    world().RunFor(Duration::Millis(20));
+    EXPECT_EQ(Done(0, send), nullptr) << bytes;
+    GuardedBuffer& in = NewBuffer(bytes);
+    AwaitOk(1, Receive(1, in, 5));
+    EXPECT_TRUE(in.Holds(3));
+    AwaitOk(0, send);
+  }
+  AwaitOk(0, SendToReceive(0, NewBuffer(0), 7));  // nothing to wait for
+}
+
 TEST_P(MessagingTest, SizesAroundEveryBorder) {
   for (const size_t bytes :
        {size_t{0}, size_t{1}, size_t{7}, size_t{4095}, size_t{4096}, size_t{4097}, size_t{8191}, size_t{8192},
