@@ -179,6 +179,7 @@ PathPolicy& Sender::Paths(uint32_t local_port) {
     for (const Port& port : context_->ports) offered = std::max(offered, port.capabilities.entropies);
     entropies_ = std::clamp(std::min(context_->options.entropies, offered), 1u, limits::kMaxEntropies);
     last_on_path_.assign(context_->ports.size() * entropies_, 0);
+    if (context_->ports[0].capabilities.remote_placement) last_write_on_path_ = last_on_path_;
   }
   if (policies_[local_port] == nullptr) {
     const uint32_t entropies =
@@ -404,7 +405,8 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.kind = packet.kind;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
-  uint64_t& last = last_on_path_[packet.local_port * entropies_ + packet.entropy];
+  const size_t path = packet.local_port * entropies_ + packet.entropy;
+  uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
   entry.previous_on_path = last;
   last = psn;
   unacked_.Set(psn);
@@ -560,7 +562,8 @@ SenderMemo Sender::Memo() const {
 size_t Sender::memory_bytes() const {
   size_t bytes = sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
                  finished_.memory_bytes() + flows_.capacity() * sizeof(Flow) +
-                 last_on_path_.capacity() * sizeof(uint64_t) + policies_.capacity() * sizeof(void*);
+                 (last_on_path_.capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
+                 policies_.capacity() * sizeof(void*);
   return bytes;
 }
 

@@ -217,7 +217,9 @@ class Sender {
 
   std::vector<Flow> flows_;                            // by the peer's port
   std::vector<std::unique_ptr<PathPolicy>> policies_;  // by local port
-  std::vector<uint64_t> last_on_path_;                 // psn + 1 by local port and entropy
+  std::vector<uint64_t> last_on_path_;                 // packets: psn + 1 by local port and entropy
+  // The same of writes: a card may send them on a queue of their own, where no packet says anything of their order.
+  std::vector<uint64_t> last_write_on_path_;
   uint32_t entropies_ = 1;
 
   PortHealth health_;

@@ -80,6 +80,26 @@ TEST_P(PlacementTest, TheLastWriteOfAPathIsFoundLostToo) {
   EXPECT_LT(now() - start, Duration::Seconds(2));
 }
 
+// A card may keep its queues for packets and for writes apart: a packet that was sent behind a write and arrived before
+// it proves nothing.
+TEST_P(PlacementTest, PacketsSayNothingOfTheWritesBeforeThem) {
+  network().SetHook([](NetworkPacket& packet, Fate& fate) {
+    fate.overtake = packet.kind == SegmentKind::kPacket;
+    if (packet.kind == SegmentKind::kWrite) fate.extra_delay = Duration::Micros(100);
+  });
+  GuardedBuffer& memory = NewBuffer(20'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  GuardedBuffer& out = NewFilled(20'000, 1);
+  for (int i = 0; i < 50; ++i) {
+    Write(0, out, remote);
+    world().RunFor(Duration::Micros(20));
+  }
+  AwaitAll();
+  EXPECT_TRUE(memory.Holds(1));
+  EXPECT_GE(WritesPlaced(1), 50u);
+  EXPECT_EQ(endpoint(0).counters().lost_path_gap, 0u);
+}
+
 // The violation that the lane watches for: what was parked lands in memory that has been given back.
 TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
   for (const int64_t millis : {1, 30, 100, 500}) {
