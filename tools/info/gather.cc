@@ -1,6 +1,5 @@
 #include "tools/info/gather.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "transport/core/path/path_policy.h"
 #include "transport/engine/lane_factory.h"
 #include "transport/lane/udp/udp_interfaces.h"
+#include "transport/lane/verbs/verbs_lane.h"
 
 namespace paceline::tools {
 namespace {
@@ -71,16 +71,22 @@ nlohmann::json GatherInterfaces() {
 
 nlohmann::json GatherHcas() {
   nlohmann::json devices = nlohmann::json::array();
-  if (DIR* folder = opendir("/sys/class/infiniband")) {
-    while (const dirent* entry = readdir(folder)) {
-      if (entry->d_name[0] == '.') continue;
-      devices.push_back({{"name", entry->d_name},
-                         {"usable", false},
-                         {"reason", "the verbs lane, which drives it, is planned and not in this build"}});
-    }
-    closedir(folder);
-    if (devices.empty()) return {{"devices", devices}, {"reason", "the kernel's RDMA core is there, but no device"}};
-    return {{"devices", devices}};
+  for (const VerbsPortInfo& port : ListVerbsLanePorts()) {
+    nlohmann::json one = {{"name", port.name},
+                          {"usable", port.reason.empty()},
+                          {"link", port.link},
+                          {"address", port.address},
+                          {"mtu", port.mtu}};
+    if (!port.rate.is_zero()) one["gbps"] = port.rate.gbps();
+    if (port.numa_node >= 0) one["numa_node"] = port.numa_node;
+    if (!port.reason.empty()) one["reason"] = port.reason;
+    devices.push_back(one);
+  }
+  if (!devices.empty()) return {{"devices", devices}};
+  const absl::Status status = CheckVerbsLane();
+  std::error_code error;
+  if (std::filesystem::exists("/sys/class/infiniband", error)) {
+    return {{"devices", devices}, {"reason", std::string(status.message())}};
   }
   return {{"devices", devices},
           {"reason", "no /sys/class/infiniband: the kernel has no RDMA core, or none of its drivers is loaded"}};

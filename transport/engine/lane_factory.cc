@@ -10,6 +10,7 @@
 #include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/udp/udp_address.h"
 #include "transport/lane/udp/udp_lane.h"
+#include "transport/lane/verbs/verbs_lane.h"
 
 namespace paceline {
 namespace {
@@ -81,10 +82,35 @@ absl::StatusOr<Lanes> CreateAutoLanes(const LaneFactoryOptions& options) {
   return lanes;
 }
 
+// Every port that is usable, when none is named.
+absl::StatusOr<Lanes> CreateVerbsLanes(const LaneFactoryOptions& options) {
+  std::vector<std::string> devices = options.devices;
+  if (devices.empty()) {
+    if (absl::Status status = CheckVerbsLane(); !status.ok()) {
+      return absl::UnavailableError(absl::StrCat("lane \"verbs\": ", status.message()));
+    }
+    for (const VerbsPortInfo& port : ListVerbsLanePorts()) {
+      if (port.reason.empty() && devices.size() < limits::kMaxPorts) devices.push_back(port.name);
+    }
+  }
+  Lanes lanes;
+  for (const std::string& device : devices) {
+    VerbsLaneOptions verbs;
+    verbs.device = device;
+    verbs.mtu = options.mtu;
+    verbs.link_rate = options.link_rate;
+    auto lane = CreateVerbsLane(verbs);
+    if (!lane.ok()) return lane.status();
+    lanes.push_back(*std::move(lane));
+  }
+  return lanes;
+}
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
   if (options.kind == "shm") return CreateShmLanes(options);
+  if (options.kind == "verbs") return CreateVerbsLanes(options);
   std::vector<std::string> usable;
   for (const LaneKindInfo& kind : ListLaneKinds()) {
     if (kind.name == options.kind) {
@@ -122,13 +148,14 @@ std::string FormatPeerAddress(const std::string& kind, const LaneAddress& addres
 
 std::vector<LaneKindInfo> ListLaneKinds() {
   const absl::Status shm = CheckShmLane();
+  const absl::Status verbs = CheckVerbsLane();
   return {
       {"auto", true, "udp, and shm with peers that it reaches", ""},
       {"udp", true, "kernel UDP sockets, no privilege needed", ""},
       {"shm", shm.ok(), "shared memory between processes of one host and user", std::string(shm.message())},
       {"xdp", false, "AF_XDP sockets", kPlanned},
       {"dpdk", false, "ports that DPDK drives", kPlanned},
-      {"verbs", false, "RDMA cards by rdma-core (RC, UC, UD)", kPlanned},
+      {"verbs", verbs.ok(), "RDMA cards by rdma-core (UD and UC)", std::string(verbs.message())},
       {"sim", false, "the simulated fabric", "used by `paceline study`, carries no real traffic"},
   };
 }

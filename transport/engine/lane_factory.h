@@ -19,8 +19,10 @@ struct LaneFactoryOptions {
   std::string kind = "udp";  // or one more of ListLaneKinds
   // udp, auto: one lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
   // shm: empty, as there is only one lane.
+  // verbs: one lane each: "mlx5_0" (its first usable port), "mlx5_0:1". Empty: every usable port.
   std::vector<std::string> devices;
-  uint32_t mtu = 0;       // bytes of the largest IP packet (kind shm: of the largest packet); 0: the interface's
+  // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload); 0: the port's.
+  uint32_t mtu = 0;
   Rate link_rate;         // zero: as the driver states it
   Impairment impairment;  // none: lanes as they are
 };

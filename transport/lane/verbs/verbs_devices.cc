@@ -1,0 +1,172 @@
+#include "transport/lane/verbs/verbs_devices.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kMostGids = 256;  // entries of the table that are looked at
+
+uint32_t MtuBytes(ibv_mtu mtu) { return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0; }
+
+// active_speed is per lane of the link and active_width counts lanes (InfiniBand specification, PortInfo).
+Rate LinkRate(uint8_t speed, uint8_t width) {
+  double lane = 0;
+  switch (speed) {
+    case 1:
+      lane = 2.5;
+      break;
+    case 2:
+      lane = 5;
+      break;
+    case 4:
+    case 8:
+      lane = 10;
+      break;
+    case 16:
+      lane = 14;
+      break;
+    case 32:
+      lane = 25;
+      break;
+    case 64:
+      lane = 50;
+      break;
+    case 128:
+      lane = 100;
+      break;
+    default:
+      return {};
+  }
+  switch (width) {
+    case 1:
+      return Rate::Gbps(lane);
+    case 2:
+      return Rate::Gbps(lane * 4);
+    case 4:
+      return Rate::Gbps(lane * 8);
+    case 8:
+      return Rate::Gbps(lane * 12);
+    case 16:
+      return Rate::Gbps(lane * 2);
+    default:
+      return {};
+  }
+}
+
+int NumaNode(const ibv_device& device) {
+  std::ifstream file(absl::StrCat(device.ibdev_path, "/device/numa_node"));
+  int node = -1;
+  return file >> node ? node : -1;
+}
+
+// The larger the better.
+int Preference(const VerbsGid& gid) {
+  static constexpr VerbsGid kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::equal(gid.begin(), gid.begin() + 12, kMapped.begin())) return 3;  // IPv4
+  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? 1 : 2;                  // fe80::/10 reaches one link only
+}
+
+void ChooseGid(VerbsCalls& calls, ibv_context* context, uint32_t table, VerbsPort& port) {
+  int best = 0;
+  for (uint32_t index = 0; index < std::min(table, kMostGids); ++index) {
+    ibv_gid_entry entry{};
+    if (calls.QueryGid(context, port.number, index, &entry) != 0) continue;
+    const bool fits = port.ethernet ? entry.gid_type == IBV_GID_TYPE_ROCE_V2 : entry.gid_type == IBV_GID_TYPE_IB;
+    VerbsGid gid;
+    std::memcpy(gid.data(), entry.gid.raw, gid.size());
+    const int preference = port.ethernet ? Preference(gid) : 1;
+    if (!fits || preference <= best) continue;
+    best = preference;
+    port.gid = gid;
+    port.gid_index = static_cast<uint8_t>(index);
+    port.has_gid = true;
+  }
+}
+
+// Calls `use` with each device of the machine, until it says that it has found what it wants.
+template <typename Use>
+void ForEachDevice(VerbsCalls& calls, const Use& use) {
+  int count = 0;
+  ibv_device** devices = calls.GetDeviceList(&count);
+  if (devices == nullptr) return;
+  for (int i = 0; i < count; ++i) {
+    if (use(devices[i])) break;
+  }
+  calls.FreeDeviceList(devices);
+}
+
+}  // namespace
+
+std::string VerbsPort::name() const { return absl::StrCat(device, ":", number); }
+
+std::string VerbsPort::reason() const {
+  if (!active) return "the port is not active";
+  if (!has_gid) return ethernet ? "it has no RoCE v2 address (GID): give its interface an IP address" : "it has no GID";
+  return "";
+}
+
+VerbsPort LookAtVerbsPort(VerbsCalls& calls, ibv_context* context, const std::string& device, uint8_t number) {
+  VerbsPort port;
+  port.device = device;
+  port.number = number;
+  ibv_port_attr attributes{};
+  if (calls.QueryPort(context, number, &attributes) != 0) return port;
+  port.ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
+  port.active = attributes.state == IBV_PORT_ACTIVE;
+  port.mtu = MtuBytes(attributes.active_mtu);
+  port.rate = LinkRate(attributes.active_speed, attributes.active_width);
+  port.lid = attributes.lid;
+  ChooseGid(calls, context, static_cast<uint32_t>(std::max(attributes.gid_tbl_len, 0)), port);
+  return port;
+}
+
+std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls) {
+  std::vector<VerbsPort> ports;
+  ForEachDevice(calls, [&calls, &ports](ibv_device* device) {
+    ibv_context* context = calls.OpenDevice(device);
+    if (context == nullptr) return false;
+    ibv_device_attr attributes{};
+    if (calls.QueryDevice(context, &attributes) == 0) {
+      for (uint8_t number = 1; number <= attributes.phys_port_cnt; ++number) {
+        ports.push_back(LookAtVerbsPort(calls, context, device->name, number));
+        ports.back().numa_node = NumaNode(*device);
+      }
+    }
+    calls.CloseDevice(context);
+    return false;
+  });
+  return ports;
+}
+
+absl::StatusOr<VerbsPort> FindVerbsPort(VerbsCalls& calls, const std::string& name) {
+  const std::vector<VerbsPort> ports = ListVerbsPorts(calls);
+  const VerbsPort* found = nullptr;
+  for (const VerbsPort& port : ports) {
+    if (port.name() == name) return port;
+    if (port.device == name && (found == nullptr || (!found->reason().empty() && port.reason().empty()))) found = &port;
+  }
+  if (found != nullptr) return *found;
+  const std::string there_is =
+      absl::StrJoin(ports, ", ", [](std::string* out, const VerbsPort& port) { absl::StrAppend(out, port.name()); });
+  return absl::NotFoundError(
+      absl::StrCat("no RDMA port \"", name, "\"; there is: ", ports.empty() ? "none" : there_is));
+}
+
+ibv_context* OpenVerbsDevice(VerbsCalls& calls, const std::string& name) {
+  ibv_context* context = nullptr;
+  ForEachDevice(calls, [&calls, &name, &context](ibv_device* device) {
+    if (name != device->name) return false;
+    context = calls.OpenDevice(device);
+    return true;
+  });
+  return context;
+}
+
+}  // namespace paceline

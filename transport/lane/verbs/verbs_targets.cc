@@ -1,0 +1,97 @@
+#include "transport/lane/verbs/verbs_targets.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+constexpr Duration kIdle = Duration::Seconds(30);  // a path that nobody wrote on for so long makes way for another
+
+ibv_qp_type TypeOf(VerbsService service) { return service == VerbsService::kReliable ? IBV_QPT_RC : IBV_QPT_UC; }
+
+}  // namespace
+
+VerbsTargets::~VerbsTargets() { EndAll(); }
+
+void VerbsTargets::EndAll() {
+  while (!by_qp_.empty()) End(by_qp_.begin()->second.get());
+}
+
+void VerbsTargets::End(Target* target) {
+  if (last_ == target) last_ = nullptr;
+  by_key_.erase(KeyOf(*target));
+  ibv_qp* const qp = target->qp;
+  by_qp_.erase(qp->qp_num);
+  card_->Stop(qp);  // from here on none of its writes is placed
+  card_->Drain();   // a card may forget completions of a QP that is destroyed, and the receives that they took
+  card_->Destroy(qp);
+}
+
+std::optional<VerbsTargets::Writer> VerbsTargets::OnArrival(uint32_t qp_number, Time now) {
+  if (last_ == nullptr || last_->qp->qp_num != qp_number) {
+    const auto found = by_qp_.find(qp_number);
+    if (found == by_qp_.end()) return std::nullopt;
+    last_ = found->second.get();
+  }
+  last_->last_used = now;
+  return Writer{last_->opened.connection, last_->opened.entropy};
+}
+
+std::optional<VerbsMessage> VerbsTargets::OnMessage(const VerbsAddress& source, const VerbsMessage& message, Time now) {
+  const auto found = by_key_.find({ToLaneAddress(source), message.connection, message.entropy});
+  Target* target = found == by_key_.end() ? nullptr : found->second;
+  const bool same_epoch = target != nullptr && target->opened.epoch == message.epoch;
+  if (message.type == VerbsMessageType::kClose) {
+    if (same_epoch && target->opened.attempt == message.attempt) End(target);
+    return std::nullopt;
+  }
+  if (message.type != VerbsMessageType::kOpen) return std::nullopt;
+  if (same_epoch && target->opened.attempt == message.attempt) return target->answer;  // ours was lost
+  if (same_epoch && static_cast<int32_t>(message.attempt - target->opened.attempt) < 0) return std::nullopt;  // old
+  if (target != nullptr) End(target);
+
+  VerbsMessage answer = message;
+  answer.type = VerbsMessageType::kRefuse;
+  if (by_qp_.size() >= most_ && !MakeRoom(now)) return answer;
+  uint32_t unused = 0;
+  auto qp = card_->MakePathQp(TypeOf(message.service), &unused);
+  if (!qp.ok()) return answer;
+  const VerbsCard::Remote remote = {
+      .gid = source.gid, .lid = source.lid, .qp_number = message.qp_number, .psn = message.psn, .mtu = message.mtu};
+  if (!card_->ReadyToReceive(*qp, TypeOf(message.service), remote).ok()) {
+    card_->Destroy(*qp);
+    return answer;
+  }
+  answer.type = VerbsMessageType::kAccept;
+  answer.qp_number = (*qp)->qp_num;
+  answer.mtu = static_cast<uint16_t>(std::min<uint32_t>(message.mtu, card_->port().mtu));
+  auto made = std::make_unique<Target>();
+  *made = {.source = source, .opened = message, .answer = answer, .qp = *qp, .last_used = now};
+  by_key_[KeyOf(*made)] = made.get();
+  by_qp_[(*qp)->qp_num] = std::move(made);
+  return answer;
+}
+
+// The writer is not told: it has not written for long, and when it does, the transport finds the path silent and has
+// it reset.
+bool VerbsTargets::MakeRoom(Time now) {
+  Target* oldest = nullptr;
+  for (const auto& [number, target] : by_qp_) {
+    if (oldest == nullptr || target->last_used < oldest->last_used) oldest = target.get();
+  }
+  if (oldest == nullptr || now - oldest->last_used < kIdle) return false;
+  End(oldest);
+  return true;
+}
+
+std::optional<VerbsTargets::Notice> VerbsTargets::OnQpError(const ibv_qp* qp) {
+  const auto found = by_qp_.find(qp->qp_num);
+  if (found == by_qp_.end() || found->second->qp != qp) return std::nullopt;
+  Notice notice{found->second->source, found->second->opened};
+  notice.message.type = VerbsMessageType::kClose;
+  End(found->second.get());
+  return notice;
+}
+
+}  // namespace paceline
