@@ -8,6 +8,9 @@ packages_test=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy)
 packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests skip without them
 packages_mpi=(libopenmpi-dev openmpi-bin)  # studies under mpirun; their test skips without them
 packages_libfabric=(libfabric-dev libfabric-bin)  # the libfabric provider and its tests
+packages_verbs=(libibverbs-dev)  # the verbs lane and its tests
+# The guests of tests/softroce; those tests skip without them.
+packages_softroce=(qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils perftest)
 packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck)
 packages_comparison=(python3 iproute2 libucx0)  # what tools/compare_mpi sets beside Paceline
 packages_coverage=(gcovr)

@@ -1,0 +1,29 @@
+# One guest with two RDMA devices, each of which talks to itself: what `paceline info` says, every lane held to its
+# contract, and `paceline perf` between processes.
+#   one_guest.sh FOLDER_OF_THE_BUILD
+set -uo pipefail
+. "$(dirname "$0")/devices.sh"
+paceline=$1/bin/paceline
+export PACELINE_KEY_FILE=none
+
+ip link add v0 type veth peer name v1
+device rxe0 v0 192.0.2.1
+device rxe1 v1 198.51.100.1
+ready rxe0
+ready rxe1
+echo "kernel $(uname -r), devices: $(cd /sys/class/infiniband && echo *)"
+
+sees_both() { "$paceline" info >/run/info && grep -q 'yes  verbs' /run/info && (($(grep -c 'yes  rxe[01]:1' /run/info) == 2)); }
+check "paceline info sees both devices" sees_both
+check "the lane keeps its contract" timeout 100 "$1/tests/lane_conformance_test" --gtest_filter='*verbs'
+for op in send write write_imm read atomic; do
+  check "$op over one device" timeout 60 "$paceline" perf local --lane verbs --device rxe0 --op $op --size 5000 \
+    --iterations 30
+done
+check "write of 1 MiB over both devices" timeout 60 "$paceline" perf local --lane verbs --op write --size 1M \
+  --iterations 10
+check "send with a progress thread" timeout 60 "$paceline" perf local --lane verbs --device rxe1 --op send --size 50K \
+  --iterations 20 --progress thread
+check "alltoall of 4 processes" timeout 60 "$paceline" perf alltoall --ranks 4 --lane verbs --device rxe0 --size 32K \
+  --iterations 3
+finish
