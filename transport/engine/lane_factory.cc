@@ -9,6 +9,7 @@
 #include "transport/lane/impair/impair_lane.h"
 #include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/udp/udp_address.h"
+#include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_lane.h"
 #include "transport/lane/verbs/verbs_lane.h"
 
@@ -35,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateUdp(const std::string& device, const
   udp.bind_address = WithPort(device);
   udp.mtu = options.mtu;
   udp.link_rate = options.link_rate;
+  udp.traffic_class = options.traffic_class;
   udp.bind_to_device = options.devices.size() > 1;
   auto lane = CreateUdpLane(udp);
   if (!lane.ok() && udp.bind_to_device && absl::IsPermissionDenied(lane.status())) {
@@ -144,6 +146,21 @@ absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std:
 
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address) {
   return kind == "udp" ? FormatLaneAddress(address) : "";
+}
+
+absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {
+  const auto interfaces = ListUdpInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  std::vector<LaneDeviceInfo> list;
+  for (const UdpInterface& interface : *interfaces) {
+    list.push_back({.name = interface.name,
+                    .usable = interface.up && !interface.addresses.empty(),
+                    .loopback = interface.loopback,
+                    .is_virtual = interface.is_virtual,
+                    .mtu = interface.mtu,
+                    .rate = interface.speed});
+  }
+  return list;
 }
 
 std::vector<LaneKindInfo> ListLaneKinds() {

@@ -23,8 +23,9 @@ struct LaneFactoryOptions {
   std::vector<std::string> devices;
   // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload); 0: the port's.
   uint32_t mtu = 0;
-  Rate link_rate;         // zero: as the driver states it
-  Impairment impairment;  // none: lanes as they are
+  Rate link_rate;             // zero: as the driver states it
+  Impairment impairment;      // none: lanes as they are
+  uint8_t traffic_class = 0;  // udp: the IP header's byte of that name, but for its two ECN bits, which are the lane's
 };
 
 // An error names the kind or device at fault and what there is instead.
@@ -44,5 +45,17 @@ struct LaneKindInfo {
 
 // Every kind that Paceline has or plans, usable or not.
 std::vector<LaneKindInfo> ListLaneKinds();
+
+// A network interface of this machine that udp lanes may be made on.
+struct LaneDeviceInfo {
+  std::string name;
+  bool usable = false;  // up, with a carrier and an address
+  bool loopback = false;
+  bool is_virtual = false;  // no device of its own behind it
+  uint32_t mtu = 0;         // bytes of an IP packet
+  Rate rate;                // zero: the driver states none
+};
+
+absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices();
 
 }  // namespace paceline

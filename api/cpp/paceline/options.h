@@ -27,6 +27,9 @@ struct ContextOptions {
   std::vector<std::string> bind;
   uint32_t mtu = 0;      // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
   double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
+  // PACELINE_TRAFFIC_CLASS, 0 to 255: the byte of that name in the IP header, by which switches choose a queue (DSCP times
+  // four). Its two lowest bits are ECN's: they are the transport's and not taken from here. Lanes without IP ignore it.
+  uint8_t traffic_class = 0;
   std::string impair;    // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
   // -- security (docs/security.md)
@@ -53,6 +56,10 @@ struct ContextOptions {
   uint32_t max_completions = 0;   // PACELINE_MAX_COMPLETIONS: not yet polled
   uint64_t unexpected_bytes = 0;  // PACELINE_UNEXPECTED_BYTES: sends held that have no receive yet
   uint32_t eager_bytes = 0;       // PACELINE_EAGER_BYTES: sends up to this size do not wait for a receive
+
+  // PACELINE_MATCHED_SENDS: 1 or 0; every send that is not empty waits for its receive, as if eager_bytes were nothing: a
+  // send that is complete has been received, and its process may close the connection and end
+  bool matched_sends = false;
 
   // -- time-outs in milliseconds (0: the default)
   uint32_t connect_timeout_ms = 0;  // PACELINE_CONNECT_TIMEOUT_MS

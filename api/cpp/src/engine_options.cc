@@ -71,6 +71,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   }
   SetIfGiven(endpoint.entropies, options.entropies);
   SetIfGiven(endpoint.eager_bytes, options.eager_bytes);
+  if (options.matched_sends) endpoint.eager_bytes = 0;
   SetIfGiven(endpoint.unexpected_bytes, options.unexpected_bytes);
   SetIfGiven(endpoint.max_connections, options.max_connections);
   SetIfGiven(endpoint.max_operations, options.max_operations);
@@ -94,6 +95,7 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
   result.kind = options.lane;
   result.devices = options.bind;
   result.mtu = options.mtu;
+  result.traffic_class = options.traffic_class;
   if (!(options.link_gbps >= 0)) {
     return Status(StatusCode::kInvalidArgument,
                   "link_gbps is " + std::to_string(options.link_gbps) + "; it may be 0 or more");

@@ -90,6 +90,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.List("PACELINE_BIND", options.bind);
   reader.Number("PACELINE_MTU", options.mtu);
   reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
+  reader.Number("PACELINE_TRAFFIC_CLASS", options.traffic_class);
   reader.Text("PACELINE_IMPAIR", options.impair);
   reader.Text("PACELINE_KEY_FILE", options.key_file);
   reader.Switch("PACELINE_ENCRYPT", options.encrypt);
@@ -105,6 +106,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_MAX_COMPLETIONS", options.max_completions);
   reader.Number("PACELINE_UNEXPECTED_BYTES", options.unexpected_bytes);
   reader.Number("PACELINE_EAGER_BYTES", options.eager_bytes);
+  reader.Switch("PACELINE_MATCHED_SENDS", options.matched_sends);
   reader.Number("PACELINE_CONNECT_TIMEOUT_MS", options.connect_timeout_ms);
   reader.Number("PACELINE_LINGER_MS", options.linger_ms);
   reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);

@@ -50,7 +50,9 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   setenv("PACELINE_LINK_GBPS", "12.5", 1);
   setenv("PACELINE_PAYLOAD_CHECKSUM", "0", 1);
   setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
-  const auto options = ContextOptions::FromEnvironment();
+  setenv("PACELINE_TRAFFIC_CLASS", "104", 1);
+  setenv("PACELINE_MATCHED_SENDS", "1", 1);
+  auto options = ContextOptions::FromEnvironment();
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_THAT(options->bind, ElementsAre("eth0", "192.0.2.1"));
   EXPECT_EQ(options->congestion_control, "swift");
@@ -59,12 +61,17 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_DOUBLE_EQ(options->link_gbps, 12.5);
   EXPECT_FALSE(options->payload_checksum);
   EXPECT_EQ(options->peer_timeout_ms, 1500u);
+  EXPECT_EQ(ToLaneOptions(*options)->traffic_class, 104);
+  options->congestion_control_parameters.clear();
+  EXPECT_EQ(ToEngineOptions(*options)->endpoint.eager_bytes, 0u);
 }
 
 TEST_F(OptionsTest, ErrorsNameVariableAndValue) {
-  for (const auto& [name, value] : {std::pair{"PACELINE_MTU", "big"}, std::pair{"PACELINE_MTU", "5000000000"},
-                                    std::pair{"PACELINE_PROGRESS", "magic"}, std::pair{"PACELINE_COUNTERS", "maybe"},
-                                    std::pair{"PACELINE_CC_PARAMETERS", "a"}, std::pair{"PACELINE_LINK_GBPS", "-1"}}) {
+  for (const auto& [name, value] :
+       {std::pair{"PACELINE_MTU", "big"}, std::pair{"PACELINE_MTU", "5000000000"},
+        std::pair{"PACELINE_PROGRESS", "magic"}, std::pair{"PACELINE_COUNTERS", "maybe"},
+        std::pair{"PACELINE_CC_PARAMETERS", "a"}, std::pair{"PACELINE_TRAFFIC_CLASS", "256"},
+        std::pair{"PACELINE_LINK_GBPS", "-1"}}) {
     setenv(name, value, 1);
     const auto options = ContextOptions::FromEnvironment();
     ASSERT_FALSE(options.ok()) << name;

@@ -116,6 +116,7 @@ UdpSender::Options MakeSenderOptions(const LaneCapabilities& capabilities, const
   result.ipv6 = sockets.front().address.family() == AF_INET6;
   result.gso = options.gso && sockets.front().gso;
   result.ecn = capabilities.ecn;
+  result.traffic_class = options.traffic_class & ~kEcnBits;
   result.max_packet_bytes = capabilities.max_packet_bytes;
   return result;
 }
@@ -151,6 +152,7 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
   socket_options.address = point->address;
   if (options.bind_to_device) socket_options.device = point->interface.name;
   socket_options.ecn = options.ecn;
+  socket_options.traffic_class = options.traffic_class;
   socket_options.send_buffer_bytes = options.send_buffer;
   socket_options.receives = true;
   socket_options.gro = options.gro;

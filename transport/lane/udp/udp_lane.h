@@ -30,6 +30,7 @@ struct UdpLaneOptions {
   size_t receive_buffer = 8 << 20;  // bytes; beyond net.core.rmem_max only with CAP_NET_ADMIN
   uint32_t mtu = 0;                 // bytes of the largest IP packet; 0: the interface's, at most 9,216 (65,536 on lo)
   Rate link_rate;                   // zero: as the driver of a physical interface states it
+  uint8_t traffic_class = 0;        // of every packet; the two lowest bits are ECN's and are not taken from here
 };
 
 // Fails with a message that names what was wrong and what it may be: malformed or foreign address (InvalidArgument,

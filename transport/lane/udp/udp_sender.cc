@@ -69,7 +69,7 @@ void UdpSender::AddControl(size_t message, bool segmented, uint16_t segment_byte
     entry = reinterpret_cast<cmsghdr*>(batch_->control[message].bytes.data() + used);
   }
   if (unmark) {
-    const int not_ect = 0;
+    const int not_ect = options_.traffic_class;
     entry->cmsg_level = options_.ipv6 ? static_cast<int>(IPPROTO_IPV6) : static_cast<int>(IPPROTO_IP);
     entry->cmsg_type = options_.ipv6 ? IPV6_TCLASS : IP_TOS;
     entry->cmsg_len = CMSG_LEN(sizeof(not_ect));

@@ -41,6 +41,7 @@ class UdpSender {
     bool ecn = false;               // the sockets mark ECT(0) by themselves: segments that do not want it carry a note
     uint32_t max_packet_bytes = 0;  // larger segments are dropped and counted
     SendFunction send = &SendByKernel;
+    int traffic_class = 0;  // of the sockets, without the two ECN bits
   };
 
   static constexpr size_t kMaxSegments = 64;  // of one message; UDP_MAX_SEGMENTS before Linux 6.9

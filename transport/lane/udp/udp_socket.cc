@@ -81,9 +81,12 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const UdpSocketOptions& options) {
   } else {
     SetOption(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
   }
-  if (options.ecn) {
-    result.ecn = v4 ? SetOption(fd, IPPROTO_IP, IP_TOS, kEct0) : SetOption(fd, IPPROTO_IPV6, IPV6_TCLASS, kEct0);
-  }
+  const auto set_class = [&](int value) {
+    return v4 ? SetOption(fd, IPPROTO_IP, IP_TOS, value) : SetOption(fd, IPPROTO_IPV6, IPV6_TCLASS, value);
+  };
+  const int traffic_class = options.traffic_class & ~kEcnBits;
+  if (traffic_class != 0) set_class(traffic_class);
+  if (options.ecn) result.ecn = set_class(traffic_class | kEct0);
   if (!options.receives) DropAllArrivals(fd);  // before bind: nothing slips in
   if (options.send_buffer_bytes > 0) SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer_bytes);
   if (options.receives) {

@@ -12,10 +12,13 @@
 
 namespace paceline {
 
+inline constexpr int kEcnBits = 3;  // of the IP header's traffic class
+
 struct UdpSocketOptions {
   SocketAddress address;         // to bind to
   std::string device;            // not empty: SO_BINDTODEVICE
   bool ecn = true;               // mark what is sent as ECN capable, ECT(0)
+  uint8_t traffic_class = 0;     // of what is sent, but for the two ECN bits
   size_t send_buffer_bytes = 0;  // asked for; what the kernel allows is taken
   bool receives = false;         // false: what arrives is dropped by the kernel at once
   bool gro = true;               // receiving sockets: ask for UDP_GRO, quietly go without

@@ -147,26 +147,32 @@ TEST_P(UdpLanePairTest, MarksAreSentAndSeen) {
   const int on = 1;
   setsockopt(fd, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6}, v4 ? IP_RECVTOS : IPV6_RECVTCLASS, &on, sizeof(on));
   ASSERT_EQ(getsockname(fd, &own.generic, &own.size), 0);
-  const uint32_t peer = a_->OpenPeer(FromSocketAddress(own, false));
-  SegmentList list;
-  list.Add(peer, 0, 100, true);
-  list.Add(peer, 0, 100, false);
-  list.Add(peer, 1, 100, true);
-  ASSERT_EQ(a_->Send(list.all()), 3u);
-  const int expected[] = {2, 0, 2};
-  for (const int codepoint : expected) {
-    char data[2000];
-    alignas(cmsghdr) char control[256];
-    iovec vector{data, sizeof(data)};
-    msghdr header{};
-    header.msg_iov = &vector;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof(control);
-    ASSERT_EQ(recvmsg(fd, &header, 0), 100);
-    const cmsghdr* entry = CMSG_FIRSTHDR(&header);
-    ASSERT_NE(entry, nullptr);
-    EXPECT_EQ(*CMSG_DATA(entry) & 3, codepoint);
+  // The whole byte: the class that was asked for, whose two lowest bits are not heeded, and the codepoint.
+  UdpLaneOptions classed_options = Options();
+  classed_options.traffic_class = 0x6b;
+  const auto classed = MustCreate(classed_options);
+  ASSERT_NE(classed, nullptr);
+  for (const auto& [lane, traffic_class] : {std::pair{a_.get(), 0}, std::pair{classed.get(), 0x68}}) {
+    const uint32_t peer = lane->OpenPeer(FromSocketAddress(own, false));
+    SegmentList list;
+    list.Add(peer, 0, 100, true);
+    list.Add(peer, 0, 100, false);
+    list.Add(peer, 1, 100, true);
+    ASSERT_EQ(lane->Send(list.all()), 3u);
+    for (const int codepoint : {2, 0, 2}) {
+      char data[2000];
+      alignas(cmsghdr) char control[256];
+      iovec vector{data, sizeof(data)};
+      msghdr header{};
+      header.msg_iov = &vector;
+      header.msg_iovlen = 1;
+      header.msg_control = control;
+      header.msg_controllen = sizeof(control);
+      ASSERT_EQ(recvmsg(fd, &header, 0), 100);
+      const cmsghdr* entry = CMSG_FIRSTHDR(&header);
+      ASSERT_NE(entry, nullptr);
+      EXPECT_EQ(*CMSG_DATA(entry), traffic_class | codepoint);
+    }
   }
   SocketAddress lane_address;
   ASSERT_TRUE(ToSocketAddress(a_->address(), lane_address));

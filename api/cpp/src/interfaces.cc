@@ -1,0 +1,23 @@
+#include "paceline/interfaces.h"
+
+#include "api/cpp/src/convert.h"
+#include "transport/engine/lane_factory.h"
+
+namespace paceline::api {
+
+Result<std::vector<Interface>> ListInterfaces() {
+  const auto devices = ListLaneDevices();
+  if (!devices.ok()) return FromAbsl(devices.status());
+  std::vector<Interface> list;
+  for (const LaneDeviceInfo& device : *devices) {
+    list.push_back({.name = device.name,
+                    .usable = device.usable,
+                    .loopback = device.loopback,
+                    .is_virtual = device.is_virtual,
+                    .mtu = device.mtu,
+                    .gbps = device.rate.gbps()});
+  }
+  return list;
+}
+
+}  // namespace paceline::api
