@@ -23,6 +23,7 @@ install(TARGETS paceline_c paceline_cpp EXPORT paceline_targets LIBRARY DESTINAT
 if(TARGET paceline_libfabric)  # for FI_PROVIDER_PATH
   install(TARGETS paceline_libfabric LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/libfabric)
 endif()
+install(TARGETS paceline_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # where the loader finds it for NCCL_NET_PLUGIN
 if(TARGET paceline_study_mpi)
   install(TARGETS paceline_study_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
 endif()

@@ -1,0 +1,140 @@
+// A comm: one direction of traffic to one peer, on a connection of its own; a listener, from which receiving comms
+// come; and the requests that NCCL polls.
+//
+// How NCCL's rules are met. Sends meet the receives of a group by tag, in posting order per tag: that is what the
+// connection does with tags, so a slot of a group is a receive of its own, and equal tags take the slots in order. A
+// send completes when its receive has it (ContextOptions::matched_sends), so that a sender may close and end at once.
+// Empty messages are the exception: they may wait at the peer for their receive, so a sending comm that NCCL closes
+// keeps its connection until the peer closes too, or the device ends.
+//
+// Thread rule: under the device's lock, but for Close, which takes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/nccl/src/abi.h"
+#include "api/nccl/src/device.h"
+#include "api/nccl/src/memory.h"
+#include "paceline/context.h"
+
+namespace paceline::nccl {
+
+inline constexpr int kMaxReceives = 8;                                            // of a group
+inline constexpr size_t kMaxInFlight = size_t{abi::kMaxRequests} * kMaxReceives;  // requests of a comm
+inline constexpr size_t kMostMessageBytes = size_t{1} << 30;                      // what test() reports is an int
+
+struct Request;
+
+// One send, or one slot of a grouped receive.
+struct Part {
+  Request* request = nullptr;
+  void* data = nullptr;
+  size_t bytes = 0;  // room; once done, what came
+  uint64_t tag = 0;
+  Memory* memory = nullptr;
+  void* event = nullptr;  // the profiler's
+};
+
+struct Request {
+  Comm* comm = nullptr;
+  int count = 0;       // parts
+  int unfinished = 0;  // parts whose operation is not complete
+  bool failed = false;
+  std::string error;
+  std::array<Part, kMaxReceives> parts;
+};
+
+class Comm {
+ public:
+  enum class Direction : uint8_t { kSend, kReceive };
+
+  Comm(std::shared_ptr<Device> device, api::Connection connection, Direction direction, abi::Profiler profiler);
+  ~Comm();
+
+  // What NCCL calls an operation with: where, how long, which tag, with which memory, for which parent event.
+  struct Slot {
+    void* data = nullptr;
+    size_t bytes = 0;
+    int tag = 0;
+    Memory* memory = nullptr;
+    void* parent = nullptr;
+  };
+  // A send, or a group of 1 to kMaxReceives receives. *request is nullptr where there is no room: call again.
+  abi::Result Post(const Slot* slots, int count, Request** request);
+  // Always writes *done. `bytes` (may be nullptr): per part, once done. A request that is done, or that failed, is
+  // gone.
+  abi::Result Test(Request* request, int* done, int* bytes);
+
+  static void Hand(const api::Completion& completion);
+  bool Care();  // tries to post what waits; false: nothing waits
+  bool over() const;
+
+  // Ends what `comm` is to NCCL; its buffers are not touched any more when this returns.
+  static void Close(std::unique_ptr<Comm> comm);
+
+  Device& device() { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return keep_; }
+  Direction direction() const { return direction_; }
+
+ private:
+  bool PostPart(Part* part);  // false: no room now
+  void Finish(Part* part, bool ok, size_t bytes, const std::string& error);
+  Request* NewRequest();
+  void Free(Request* request);
+  void StartEvent(Part& part, void* parent);
+  void StopEvents(Request* request);
+
+  Device* const device_;
+  std::shared_ptr<Device> keep_;  // until closed
+  api::Connection connection_;
+  const Direction direction_;
+  const abi::Profiler profiler_;
+  std::deque<Part*> waiting_;  // not posted yet, in order
+  size_t operations_ = 0;      // posted and not complete
+  size_t in_flight_ = 0;       // requests that NCCL has
+  std::deque<Request> requests_;
+  std::vector<Request*> free_;
+  bool retired_ = false;
+};
+
+// A connection on its way, between two calls of NCCL's connect().
+struct Attempt {
+  std::shared_ptr<Device> device;
+  api::Connection connection;
+
+  Attempt() = default;
+  Attempt(Attempt&&) = default;
+  Attempt& operator=(Attempt&&) = delete;
+  ~Attempt();
+};
+
+class Listener {
+ public:
+  // Fails where the device cannot take another listener.
+  static api::Result<std::unique_ptr<Listener>> Open(std::shared_ptr<Device> device, abi::Profiler profiler);
+  ~Listener();
+
+  api::Handle handle() const { return listener_.handle(); }
+  bool TakeRequests();  // connection requests are answered at once, whenever NCCL accepts; true: there was one
+  // The next established connection, as a comm; nullptr: none yet.
+  std::unique_ptr<Comm> Accept();
+
+  static void Close(std::unique_ptr<Listener> listener);
+  Device& device() { return *device_; }
+
+ private:
+  Listener(std::shared_ptr<Device> device, api::Listener listener, abi::Profiler profiler);
+
+  std::shared_ptr<Device> device_;
+  api::Listener listener_;
+  const abi::Profiler profiler_;
+  std::deque<api::Connection> accepted_;
+};
+
+}  // namespace paceline::nccl

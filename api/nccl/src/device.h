@@ -1,0 +1,69 @@
+// One device in use: a context of Paceline, that all comms of the process on this device and traffic class share.
+// NCCL's threads move data in test(); while none of them calls, the keeper, a thread of the device, does: peers get
+// their acknowledgements and answers also when this rank computes.
+//
+// Thread rule: everything under lock(), which every entry of the plugin takes; NCCL calls from several threads.
+// Ownership: shared by its listeners and comms. With the last of them it ends, the keeper is joined and its
+// connections are closed in order (ContextOptions::linger_ms at most).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "api/nccl/src/abi.h"
+#include "api/nccl/src/nics.h"
+#include "paceline/context.h"
+
+namespace paceline::nccl {
+
+class Comm;
+class Listener;
+
+class Device {
+ public:
+  static api::Result<std::shared_ptr<Device>> Open(const Nic& nic, int number, const api::ContextOptions& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  std::unique_lock<std::mutex> Lock() { return std::unique_lock<std::mutex>(mutex_); }
+  int number() const { return number_; }
+
+  // ---- under the lock
+  // One pass of a caller: data moves, completions go to their requests, connections are taken.
+  void Progress() {
+    ++calls_;
+    Pass();
+  }
+  api::Context& context() { return *context_; }
+
+  void Add(Listener* listener) { listeners_.push_back(listener); }
+  void Remove(Listener* listener) { std::erase(listeners_, listener); }
+  // Comms that have something to do in each pass, beside completions.
+  void Attend(Comm* comm);
+  // Takes over a comm that NCCL has closed, until its connection has ended too.
+  void Retire(std::unique_ptr<Comm> comm);
+
+ private:
+  Device(api::Context context, int number);
+  bool Pass();  // true: something happened
+  void Reap();
+  void Keep();
+
+  std::mutex mutex_;
+  const int number_;
+  std::unique_ptr<api::Context> context_;
+  std::vector<Listener*> listeners_;
+  std::vector<Comm*> attended_;
+  std::vector<std::unique_ptr<Comm>> retired_;
+  uint64_t calls_ = 0;
+  int stop_descriptor_ = -1;
+  std::atomic<bool> stop_{false};
+  std::thread keeper_;
+};
+
+}  // namespace paceline::nccl

@@ -1,0 +1,37 @@
+// Memory that NCCL has registered. It belongs to the device, not to a comm (regIsGlobal): any comm of the device uses
+// it.
+//
+// Thread rule: under the device's lock. Ownership: NCCL's handle; ends with deregMr.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "api/nccl/src/device.h"
+#include "paceline/context.h"
+
+namespace paceline::nccl {
+
+class Memory {
+ public:
+  // `type`: abi::kPointerHost. Fails where it is of a kind that cannot be used here, or of no bytes.
+  static api::Result<std::unique_ptr<Memory>> Register(std::shared_ptr<Device> device, void* data, size_t bytes,
+                                                       int type);
+  // What is under way with it is aborted, with its comm.
+  ~Memory();
+
+  // The region for an operation of `device` on [data, data + bytes): that of the context, or, for another device, none.
+  api::RegionId RegionFor(const Device& device) const;
+  bool Holds(const void* data, size_t bytes) const;
+
+ private:
+  Memory() = default;
+
+  std::weak_ptr<Device> device_;  // may have ended before
+  const Device* owner_ = nullptr;
+  api::RegionId region_ = 0;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace paceline::nccl

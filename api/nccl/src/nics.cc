@@ -1,0 +1,156 @@
+#include "api/nccl/src/nics.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_join.h"
+#include "api/nccl/src/hca_list.h"
+
+namespace paceline::nccl {
+namespace {
+
+constexpr double kAssumedGbps = 10;  // of an interface whose driver states none, as NCCL does for sockets
+
+using api::Interface;
+using api::Status;
+using api::StatusCode;
+
+std::string PciPathOf(const std::string& interface) {
+  std::error_code error;
+  const auto path = std::filesystem::canonical("/sys/class/net/" + interface + "/device", error);
+  return error ? std::string() : path.string();
+}
+
+// The hardware address as a number: the same for every process that uses the card. 0: there is none.
+uint64_t HardwareAddressOf(const std::string& interface) {
+  std::ifstream file("/sys/class/net/" + interface + "/address");
+  std::string text;
+  file >> text;
+  std::erase(text, ':');
+  uint64_t value = 0;
+  for (const char digit : text.substr(0, 16)) {
+    const size_t nibble = std::string("0123456789abcdef").find(digit);
+    if (nibble == std::string::npos) return 0;
+    value = value << 4 | nibble;
+  }
+  return value;
+}
+
+Nic NicOf(const Interface& interface, int number, double stated_gbps) {
+  Nic nic{.name = interface.name, .bind = {interface.name}};
+  nic.pci_path = PciPathOf(interface.name);
+  nic.guid = HardwareAddressOf(interface.name);
+  if (nic.guid == 0) nic.guid = static_cast<uint64_t>(number) + 1;
+  const double gbps = stated_gbps > 0 ? stated_gbps : interface.gbps > 0 ? interface.gbps : kAssumedGbps;
+  nic.speed_mbps = static_cast<int>(gbps * 1000);
+  nic.parts = {number};
+  nic.open_to_others = !interface.loopback;
+  return nic;
+}
+
+Nic SharedMemoryNic(double stated_gbps) {
+  constexpr double kGbps = 400;  // as the lane states it
+  return {.name = "shm",
+          .guid = 1,
+          .speed_mbps = static_cast<int>((stated_gbps > 0 ? stated_gbps : kGbps) * 1000),
+          .parts = {0}};
+}
+
+std::string NamesOf(const std::vector<Interface>& interfaces) {
+  return absl::StrJoin(interfaces, ", ", [](std::string* out, const Interface& one) {
+    out->append(one.name + (one.usable ? "" : " (down or without address)"));
+  });
+}
+
+}  // namespace
+
+api::Result<std::vector<Interface>> ChooseInterfaces(const std::vector<Interface>& interfaces, const std::string& hca) {
+  std::vector<Interface> usable;
+  std::copy_if(interfaces.begin(), interfaces.end(), std::back_inserter(usable),
+               [](const Interface& one) { return one.usable; });
+  std::vector<Interface> chosen;
+  const auto choose = [&](auto wanted) {
+    if (chosen.empty()) std::copy_if(usable.begin(), usable.end(), std::back_inserter(chosen), wanted);
+  };
+  if (!hca.empty()) {
+    const auto list = HcaList::Parse(hca);
+    if (!list.ok()) return list.status();
+    choose([&](const Interface& one) { return list->Takes(one.name); });
+  } else {
+    choose([](const Interface& one) { return !one.is_virtual && !one.loopback; });
+    choose([](const Interface& one) { return !one.loopback; });
+    choose([](const Interface&) { return true; });
+  }
+  if (chosen.empty()) {
+    return Status(StatusCode::kNotFound,
+                  (hca.empty() ? std::string("no usable interface") : "PACELINE_HCA=" + hca + ": no usable interface") +
+                      "; there are: " + NamesOf(interfaces));
+  }
+  return chosen;
+}
+
+api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::string& hca) {
+  Nics result;
+  if (options.lane == "shm") {
+    result.nics_.push_back(SharedMemoryNic(options.link_gbps));
+  } else {
+    const auto interfaces = api::ListInterfaces();
+    if (!interfaces.ok()) return interfaces.status();
+    if (!hca.empty() || options.bind.empty()) {
+      const auto chosen = ChooseInterfaces(*interfaces, hca);
+      if (!chosen.ok()) return chosen.status();
+      for (const Interface& one : *chosen) {
+        result.nics_.push_back(NicOf(one, static_cast<int>(result.nics_.size()), options.link_gbps));
+      }
+    } else {
+      for (const std::string& bind : options.bind) {  // interfaces or addresses
+        const auto known = std::find_if(interfaces->begin(), interfaces->end(),
+                                        [&](const Interface& one) { return one.name == bind; });
+        const Interface named{.name = bind};
+        result.nics_.push_back(NicOf(known == interfaces->end() ? named : *known, static_cast<int>(result.nics_.size()),
+                                     options.link_gbps));
+      }
+    }
+  }
+  result.physical_ = result.count();
+  return result;
+}
+
+const Nic* Nics::Get(int number) const {
+  return number < 0 || number >= count() ? nullptr : &nics_[static_cast<size_t>(number)];
+}
+
+api::Result<int> Nics::Merge(const std::vector<int>& parts) {
+  const auto refuse = [](const std::string& why) {
+    return Status(StatusCode::kInvalidArgument, "a virtual device: " + why);
+  };
+  if (parts.empty() || parts.size() > kMostParts) {
+    return refuse(std::to_string(parts.size()) + " parts; it may have 1 to " + std::to_string(kMostParts));
+  }
+  Nic merged;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] < 0 || parts[i] >= physical_) {
+      return refuse("part " + std::to_string(parts[i]) + " is none of the devices 0 to " +
+                    std::to_string(physical_ - 1));
+    }
+    if (std::find(parts.begin(), parts.begin() + static_cast<ptrdiff_t>(i), parts[i]) !=
+        parts.begin() + static_cast<ptrdiff_t>(i)) {
+      return refuse("part " + std::to_string(parts[i]) + " is named twice");
+    }
+    const Nic& part = nics_[static_cast<size_t>(parts[i])];
+    if (i == 0) {
+      merged = part;
+      continue;
+    }
+    merged.name += "+" + part.name;
+    merged.bind.insert(merged.bind.end(), part.bind.begin(), part.bind.end());
+    merged.speed_mbps += part.speed_mbps;
+    merged.open_to_others |= part.open_to_others;
+  }
+  merged.parts = parts;
+  nics_.push_back(std::move(merged));
+  return count() - 1;
+}
+
+}  // namespace paceline::nccl
