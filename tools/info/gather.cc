@@ -1,5 +1,6 @@
 #include "tools/info/gather.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cc/registry.h"
+#include "gpudirect/memory_kind.h"
 #include "paceline/counters.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/engine/lane_factory.h"
@@ -94,34 +96,27 @@ nlohmann::json GatherHcas() {
 
 nlohmann::json GatherGpus() {
   nlohmann::json devices = nlohmann::json::array();
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) return {{"devices", devices}, {"reason", "no CUDA driver (libcuda.so.1) on this machine"}};
-  using Init = int (*)(unsigned);
-  using GetCount = int (*)(int*);
-  using GetName = int (*)(char*, int, int);
-  const auto init = reinterpret_cast<Init>(dlsym(driver, "cuInit"));
-  const auto get_count = reinterpret_cast<GetCount>(dlsym(driver, "cuDeviceGetCount"));
-  const auto get_name = reinterpret_cast<GetName>(dlsym(driver, "cuDeviceGetName"));
-  nlohmann::json result;
-  int count = 0;
-  if (init == nullptr || get_count == nullptr || get_name == nullptr) {
-    result["reason"] = "libcuda.so.1 lacks functions that every driver has";
-  } else if (const int error = init(0); error != 0) {
-    result["reason"] = "cuInit failed with CUDA error " + std::to_string(error);
-  } else if (get_count(&count) != 0 || count == 0) {
-    result["reason"] = "the CUDA driver sees no device";
-  }
-  for (int i = 0; i < count; ++i) {
+  std::string reason;
+  const gpudirect::CudaDriver* driver = gpudirect::CudaDriver::Get(&reason);
+  if (driver == nullptr) return {{"devices", devices}, {"reason", reason}};
+  const bool peer_memory = gpudirect::PeerMemoryModuleLoaded();
+  for (int i = 0; i < driver->device_count(); ++i) {
+    int device = 0;
     char name[256] = "";
-    get_name(name, sizeof(name), i);
+    if (driver->cuDeviceGet(&device, i) == gpudirect::kCudaSuccess) driver->cuDeviceGetName(name, sizeof(name), device);
+    const auto choice = gpudirect::ChooseRegistration(*driver, i, false, peer_memory);
+    const std::string path = gpudirect::RegistrationPathName(choice.path);
     devices.push_back({{"name", name},
                        {"index", i},
-                       {"usable", false},
-                       {"reason", "placing data in GPU memory is planned and not in this build"}});
+                       {"usable", true},
+                       {"registration", path},
+                       {"reason", choice.reason},
+                       {"summary", "its memory travels by " + path + " (" + choice.reason +
+                                       "), in the NCCL plugin with PACELINE_GPU_STAGING=1"}});
   }
-  result["devices"] = devices;
-  dlclose(driver);
-  return result;
+  return {{"devices", devices},
+          {"driver",
+           "CUDA " + std::to_string(driver->version() / 1000) + "." + std::to_string(driver->version() % 1000 / 10)}};
 }
 
 nlohmann::json GatherPlugins() {
@@ -144,7 +139,7 @@ nlohmann::json GatherPlugins() {
       break;
     }
     if (!one["usable"].get<bool>()) {
-      one["reason"] = std::string(plugin.name) == "c" ? "not found beside this program" : "planned, not in this build";
+      one["reason"] = "not found beside this program";
     }
     list.push_back(one);
   }

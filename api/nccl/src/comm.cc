@@ -18,7 +18,7 @@ void Comm::Close(std::unique_ptr<Comm> comm) {
   const std::shared_ptr<Device> device = std::move(comm->keep_);  // ends after the lock, perhaps with the device
   const auto lock = device->Lock();
   comm->retired_ = true;
-  comm->waiting_.clear();
+  comm->AbandonCopies();
   // Unfinished operations end at once and the peer is told. Without any, a receiving comm closes in order; a sending
   // one waits for its peer to do so, see above.
   if (comm->operations_ > 0) {

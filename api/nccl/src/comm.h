@@ -37,8 +37,12 @@ struct Part {
   void* data = nullptr;
   size_t bytes = 0;  // room; once done, what came
   uint64_t tag = 0;
-  Memory* memory = nullptr;
+  api::RegionId region = 0;
   void* event = nullptr;  // the profiler's
+  // Memory of a GPU: travels by way of a pinned buffer.
+  gpudirect::Staging* staging = nullptr;
+  void* bounce = nullptr;
+  gpudirect::CudaEvent copy = nullptr;  // under way between the two
 };
 
 struct Request {
@@ -72,7 +76,7 @@ class Comm {
   abi::Result Test(Request* request, int* done, int* bytes);
 
   static void Hand(const api::Completion& completion);
-  bool Care();  // tries to post what waits; false: nothing waits
+  bool Care();  // posts what waits and looks after copies; false: nothing is left of either
   bool over() const;
 
   // Ends what `comm` is to NCCL; its buffers are not touched any more when this returns.
@@ -83,7 +87,13 @@ class Comm {
   Direction direction() const { return direction_; }
 
  private:
-  bool PostPart(Part* part);  // false: no room now
+  abi::Result Admit(const Slot& slot, Part* part);  // fills *part; an error where it can never be carried out
+  bool PostPart(Part* part);                        // false: no room now, or a copy is under way
+  void CopyOut(Part* part);                         // a send: into its pinned buffer, as far as there is one
+  void CopyIn(Part* part, size_t bytes);            // a receive has arrived in its pinned buffer
+  bool AwaitCopies();                               // false: none is under way to a GPU
+  void AbandonCopies();                             // and what waits
+  static void GiveBounce(Part* part);
   void Finish(Part* part, bool ok, size_t bytes, const std::string& error);
   Request* NewRequest();
   void Free(Request* request);
@@ -95,9 +105,10 @@ class Comm {
   api::Connection connection_;
   const Direction direction_;
   const abi::Profiler profiler_;
-  std::deque<Part*> waiting_;  // not posted yet, in order
-  size_t operations_ = 0;      // posted and not complete
-  size_t in_flight_ = 0;       // requests that NCCL has
+  std::deque<Part*> waiting_;   // not posted yet, in order
+  std::vector<Part*> copying_;  // received, on the way to a GPU
+  size_t operations_ = 0;       // posted and not complete
+  size_t in_flight_ = 0;        // requests that NCCL has
   std::deque<Request> requests_;
   std::vector<Request*> free_;
   bool retired_ = false;

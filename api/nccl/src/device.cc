@@ -56,6 +56,16 @@ Device::~Device() {
   retired_.clear();
 }
 
+api::Result<gpudirect::Staging*> Device::StagingFor(const gpudirect::CudaDriver& driver, int gpu) {
+  std::unique_ptr<gpudirect::Staging>& staging = staging_[gpu];
+  if (staging == nullptr) {
+    auto created = gpudirect::Staging::Create(driver, gpu, kStagingPoolBytes);
+    if (!created.ok()) return api::Status(api::StatusCode::kInternal, std::string(created.status().message()));
+    staging = *std::move(created);
+  }
+  return staging.get();
+}
+
 bool Device::Pass() {
   std::array<api::Completion, 64> batch;
   bool busy = false;

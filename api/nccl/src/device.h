@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,9 +17,12 @@
 
 #include "api/nccl/src/abi.h"
 #include "api/nccl/src/nics.h"
+#include "gpudirect/staging.h"
 #include "paceline/context.h"
 
 namespace paceline::nccl {
+
+inline constexpr size_t kStagingPoolBytes = size_t{64} << 20;  // pinned, per GPU and device
 
 class Comm;
 class Listener;
@@ -40,6 +44,8 @@ class Device {
     Pass();
   }
   api::Context& context() { return *context_; }
+  // Copies from and to memory of this GPU; made at the first call.
+  api::Result<gpudirect::Staging*> StagingFor(const gpudirect::CudaDriver& driver, int gpu);
 
   void Add(Listener* listener) { listeners_.push_back(listener); }
   void Remove(Listener* listener) { std::erase(listeners_, listener); }
@@ -56,6 +62,7 @@ class Device {
 
   std::mutex mutex_;
   const int number_;
+  std::map<int, std::unique_ptr<gpudirect::Staging>> staging_;  // by GPU
   std::unique_ptr<api::Context> context_;
   std::vector<Listener*> listeners_;
   std::vector<Comm*> attended_;

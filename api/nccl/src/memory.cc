@@ -1,24 +1,41 @@
 #include "api/nccl/src/memory.h"
 
 #include "api/nccl/src/abi.h"
+#include "gpudirect/memory_kind.h"
 
 namespace paceline::nccl {
 
 api::Result<std::unique_ptr<Memory>> Memory::Register(std::shared_ptr<Device> device, void* data, size_t bytes,
-                                                      int type) {
-  if (type != abi::kPointerHost) {
-    return api::Status(api::StatusCode::kUnimplemented,
-                       "memory of type " + std::to_string(type) + "; only host memory (1) can be used");
+                                                      int type, const gpudirect::CudaDriver* cuda) {
+  if (type != abi::kPointerHost && (type != abi::kPointerCuda || cuda == nullptr)) {
+    return api::Status(api::StatusCode::kUnimplemented, "memory of type " + std::to_string(type) +
+                                                            "; host memory (1) can be used, that of a GPU (2) where "
+                                                            "PACELINE_GPU_STAGING=1 is set and a CUDA driver is there");
+  }
+  std::unique_ptr<Memory> memory(new Memory());
+  memory->data_ = data;
+  memory->bytes_ = bytes;
+  if (type == abi::kPointerCuda) {
+    const gpudirect::MemoryInfo info = gpudirect::FindMemory(*cuda, data);
+    if (info.kind == gpudirect::MemoryKind::kDevice || info.kind == gpudirect::MemoryKind::kManaged) {
+      memory->cuda_ = cuda;
+      memory->gpu_ = info.device;
+      const auto staging = device->StagingFor(*cuda, info.device);
+      if (!staging.ok()) return staging.status();
+      return memory;
+    }
   }
   const auto region = device->context().RegisterMemory(data, bytes, api::kLocalOnly);
   if (!region.ok()) return region.status();
-  std::unique_ptr<Memory> memory(new Memory());
   memory->owner_ = device.get();
   memory->device_ = std::move(device);
   memory->region_ = *region;
-  memory->data_ = data;
-  memory->bytes_ = bytes;
   return memory;
+}
+
+api::Result<gpudirect::Staging*> Memory::StagingFor(Device& device) const {
+  if (cuda_ == nullptr) return static_cast<gpudirect::Staging*>(nullptr);
+  return device.StagingFor(*cuda_, gpu_);
 }
 
 Memory::~Memory() {

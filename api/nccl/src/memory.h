@@ -14,15 +14,19 @@ namespace paceline::nccl {
 
 class Memory {
  public:
-  // `type`: abi::kPointerHost. Fails where it is of a kind that cannot be used here, or of no bytes.
+  // `type`: abi::kPointerHost, or kPointerCuda, for which `cuda` is needed: memory that only a GPU reaches is staged,
+  // what the processor reaches too is host memory. Fails where it is of a kind that cannot be used here, or of no
+  // bytes.
   static api::Result<std::unique_ptr<Memory>> Register(std::shared_ptr<Device> device, void* data, size_t bytes,
-                                                       int type);
+                                                       int type, const gpudirect::CudaDriver* cuda);
   // What is under way with it is aborted, with its comm.
   ~Memory();
 
   // The region for an operation of `device` on [data, data + bytes): that of the context, or, for another device, none.
   api::RegionId RegionFor(const Device& device) const;
   bool Holds(const void* data, size_t bytes) const;
+  // The copies that operations of `device` on it need; nullptr: none are needed.
+  api::Result<gpudirect::Staging*> StagingFor(Device& device) const;
 
  private:
   Memory() = default;
@@ -32,6 +36,8 @@ class Memory {
   api::RegionId region_ = 0;
   void* data_ = nullptr;
   size_t bytes_ = 0;
+  const gpudirect::CudaDriver* cuda_ = nullptr;  // staged
+  int gpu_ = -1;
 };
 
 }  // namespace paceline::nccl

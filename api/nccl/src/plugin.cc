@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "api/nccl/src/log.h"
 
 namespace paceline::nccl {
@@ -66,6 +67,7 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   const char* hca = std::getenv("PACELINE_HCA");
   auto nics = Nics::Find(*options, hca == nullptr ? "" : hca);
   if (!nics.ok()) return Fail("init", nics.status());
+  if (const auto result = FindCuda(); result != abi::Result::kSuccess) return result;
   options_ = *std::move(options);
   nics_.emplace(*std::move(nics));
   std::string list;
@@ -74,6 +76,20 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   }
   Inform(std::string("Paceline ") + api::Version() + ", lane " + options_->lane + ", congestion control " +
          options_->congestion_control + ", devices: " + list);
+  return abi::Result::kSuccess;
+}
+
+// Not by default: where the plugin takes host memory only, NCCL's kernels write into pinned memory by themselves, which
+// spares the copy that staging makes.
+abi::Result Plugin::FindCuda() {
+  const char* wanted = std::getenv("PACELINE_GPU_STAGING");
+  bool on = false;
+  if (wanted != nullptr && !absl::SimpleAtob(wanted, &on)) {
+    return Refuse(std::string("PACELINE_GPU_STAGING=") + wanted + ": write 1 or 0");
+  }
+  std::string reason;
+  cuda_ = on ? gpudirect::CudaDriver::Get(&reason) : nullptr;
+  if (on && cuda_ == nullptr) Warn("PACELINE_GPU_STAGING=1, but memory of GPUs is not taken: " + reason);
   return abi::Result::kSuccess;
 }
 
@@ -144,7 +160,8 @@ abi::Result Plugin::Properties(int device, DeviceProperties* properties) {
   const Nic* nic = nics_ ? nics_->Get(device) : nullptr;
   if (nic == nullptr) return Refuse("there is no device " + std::to_string(device));
   properties->nic = nic;
-  properties->pointer_support = abi::kPointerHost;
+  properties->pointer_support = abi::kPointerHost | (cuda_ != nullptr ? abi::kPointerCuda : 0);
+  properties->most_bytes = cuda_ != nullptr ? kStagingPoolBytes / 4 : kMostMessageBytes;
   return abi::Result::kSuccess;
 }
 
@@ -274,7 +291,7 @@ abi::Result Plugin::Accept(Listener* listener, Comm** comm) {
 abi::Result Plugin::RegisterMemory(Comm* comm, void* data, size_t bytes, int type, Memory** memory) {
   *memory = nullptr;
   const auto lock = comm->device().Lock();
-  auto registered = Memory::Register(comm->shared_device(), data, bytes, type);
+  auto registered = Memory::Register(comm->shared_device(), data, bytes, type, cuda_);
   if (!registered.ok()) return Fail("regMr", registered.status());
   *memory = (*registered).release();
   return abi::Result::kSuccess;

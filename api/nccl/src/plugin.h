@@ -40,6 +40,7 @@ struct Communicator {
 struct DeviceProperties {
   const Nic* nic;
   int pointer_support;
+  size_t most_bytes;  // of a message
 };
 
 class Plugin {
@@ -71,6 +72,7 @@ class Plugin {
  private:
   Plugin() = default;
   abi::Result Start(abi::Logger logger, abi::Profiler profiler);  // under mutex_
+  abi::Result FindCuda();                                         // under mutex_
   Communicator* Known(Communicator* communicator);                // under mutex_; nullptr: never announced
   // The device, opened if it was not, and whose comms these are. *traffic_class: abi::kUndefined, or as asked for; then
   // as it is.
@@ -83,6 +85,7 @@ class Plugin {
   abi::Profiler profiler_ = nullptr;
   std::optional<api::ContextOptions> options_;  // once started
   std::optional<Nics> nics_;
+  const gpudirect::CudaDriver* cuda_ = nullptr;                   // memory of GPUs is taken
   std::map<std::pair<int, int>, std::weak_ptr<Device>> devices_;  // by number and traffic class
   std::map<Communicator*, std::unique_ptr<Communicator>> communicators_;
   Communicator process_;  // stands for all before v11

@@ -13,64 +13,106 @@ using api::PostResult;
 
 }  // namespace
 
+abi::Result Comm::Admit(const Slot& slot, Part* part) {
+  *part = {.data = slot.data, .bytes = slot.bytes, .tag = static_cast<uint32_t>(slot.tag)};
+  if (slot.bytes > kMostMessageBytes) {
+    Warn("a message of " + std::to_string(slot.bytes) + " bytes; it may have up to " +
+         std::to_string(kMostMessageBytes));
+    return abi::Result::kInvalidArgument;
+  }
+  if (slot.bytes == 0 || slot.memory == nullptr) return abi::Result::kSuccess;
+  if (!slot.memory->Holds(slot.data, slot.bytes)) {
+    Warn("an operation on " + std::to_string(slot.bytes) + " bytes that its memory handle does not hold");
+    return abi::Result::kInvalidArgument;
+  }
+  part->region = slot.memory->RegionFor(*device_);
+  const auto staging = slot.memory->StagingFor(*device_);
+  if (!staging.ok()) {
+    Warn("memory of a GPU: " + staging.status().message());
+    return abi::Result::kCudaError;
+  }
+  part->staging = *staging;
+  if (part->staging != nullptr && !part->staging->Fits(slot.bytes)) {
+    Warn("a message of " + std::to_string(slot.bytes) + " bytes in memory of a GPU; staging takes up to " +
+         std::to_string(kStagingPoolBytes));
+    return abi::Result::kInvalidArgument;
+  }
+  return abi::Result::kSuccess;
+}
+
 abi::Result Comm::Post(const Slot* slots, int count, Request** result) {
   *result = nullptr;
-  for (int i = 0; i < count; ++i) {
-    const Slot& slot = slots[i];
-    if (slot.bytes > kMostMessageBytes) {
-      Warn("a message of " + std::to_string(slot.bytes) + " bytes; it may have up to " +
-           std::to_string(kMostMessageBytes));
-      return abi::Result::kInvalidArgument;
-    }
-    if (slot.bytes > 0 && slot.memory != nullptr && !slot.memory->Holds(slot.data, slot.bytes)) {
-      Warn("an operation on " + std::to_string(slot.bytes) + " bytes that its memory handle does not hold");
-      return abi::Result::kInvalidArgument;
-    }
+  std::array<Part, kMaxReceives> parts;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    if (const abi::Result answer = Admit(slots[i], &parts[i]); answer != abi::Result::kSuccess) return answer;
   }
   if (connection_.state() != api::ConnectionState::kEstablished) {
     Warn("the connection is lost: " + connection_.close_reason());
     return abi::Result::kRemoteError;
   }
-  Care();
-  Request* request = waiting_.empty() ? NewRequest() : nullptr;
+  Request* request = NewRequest();
   if (request == nullptr) {
     device_->Progress();
     return abi::Result::kSuccess;
   }
   request->count = count;
   request->unfinished = count;
-  for (int i = 0; i < count; ++i) {
-    request->parts[static_cast<size_t>(i)] = {.request = request,
-                                              .data = slots[i].data,
-                                              .bytes = slots[i].bytes,
-                                              .tag = static_cast<uint32_t>(slots[i].tag),
-                                              .memory = slots[i].memory};
+  request->parts = parts;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    request->parts[i].request = request;
+    waiting_.push_back(&request->parts[i]);
   }
-  for (int i = 0; i < count; ++i) waiting_.push_back(&request->parts[static_cast<size_t>(i)]);
-  if (Care() && waiting_.size() == static_cast<size_t>(count)) {  // not one of them found room
-    waiting_.clear();
-    Free(request);
-    device_->Progress();
-    return abi::Result::kSuccess;
-  }
-  if (!waiting_.empty()) device_->Attend(this);
+  if (Care()) device_->Attend(this);
   for (int i = 0; i < count; ++i) StartEvent(request->parts[static_cast<size_t>(i)], slots[i].parent);
   *result = request;
   return abi::Result::kSuccess;
 }
 
 bool Comm::Care() {
-  while (!waiting_.empty()) {
-    if (!PostPart(waiting_.front())) return true;
-    waiting_.pop_front();
+  // Copies of later sends go on while an earlier one, or the network, is not ready.
+  if (direction_ == Direction::kSend) {
+    for (Part* part : waiting_) CopyOut(part);
   }
-  return false;
+  while (!waiting_.empty() && PostPart(waiting_.front())) waiting_.pop_front();
+  const bool copying = AwaitCopies();
+  return copying || !waiting_.empty();
+}
+
+void Comm::CopyOut(Part* part) {
+  if (part->staging == nullptr || part->bounce != nullptr) return;
+  part->bounce = part->staging->Take(part->bytes);
+  if (part->bounce == nullptr) return;
+  const auto copy =
+      part->staging->CopyToHost(part->bounce, reinterpret_cast<gpudirect::DevicePointer>(part->data), part->bytes);
+  if (copy.ok()) {
+    part->copy = *copy;
+  } else {
+    part->request->failed = true;
+    part->request->error = std::string(copy.status().message());
+  }
 }
 
 bool Comm::PostPart(Part* part) {
-  const api::Buffer buffer = {.data = part->data,
-                              .bytes = part->bytes,
-                              .region = part->memory == nullptr ? 0 : part->memory->RegionFor(*device_)};
+  if (part->staging != nullptr) {
+    if (part->bounce == nullptr && direction_ == Direction::kReceive) part->bounce = part->staging->Take(part->bytes);
+    if (part->bounce == nullptr) return false;
+    if (part->copy != nullptr) {
+      const auto state = part->staging->Poll(part->copy);
+      if (state == gpudirect::Staging::State::kPending) return false;
+      part->copy = nullptr;
+      if (state == gpudirect::Staging::State::kFailed) {
+        part->request->failed = true;
+        part->request->error = "the copy from the GPU failed";
+      }
+    }
+    if (part->request->failed && direction_ == Direction::kSend) {
+      GiveBounce(part);
+      Finish(part, false, 0, "");
+      return true;
+    }
+  }
+  const api::Buffer buffer = {
+      .data = part->bounce == nullptr ? part->data : part->bounce, .bytes = part->bytes, .region = part->region};
   const auto user_data = reinterpret_cast<uint64_t>(part);
   const PostResult posted = direction_ == Direction::kSend ? connection_.Send(buffer, part->tag, user_data)
                                                            : connection_.Receive(buffer, part->tag, 0, user_data);
@@ -78,6 +120,7 @@ bool Comm::PostPart(Part* part) {
   if (posted == PostResult::kOk) {
     ++operations_;
   } else {
+    GiveBounce(part);
     Finish(part, false, 0, std::string("it could not be posted: ") + api::PostResultName(posted));
   }
   return true;
@@ -88,9 +131,57 @@ void Comm::Hand(const api::Completion& completion) {
   if (part == nullptr) return;  // the plugin posts nothing without
   Comm* comm = part->request->comm;
   --comm->operations_;
-  comm->Finish(part, completion.status == OperationStatus::kOk, completion.bytes,
+  const bool ok = completion.status == OperationStatus::kOk;
+  if (ok && part->bounce != nullptr && comm->direction_ == Direction::kReceive && completion.bytes > 0 &&
+      !comm->retired_) {
+    return comm->CopyIn(part, completion.bytes);
+  }
+  GiveBounce(part);
+  comm->Finish(part, ok, completion.bytes,
                completion.status == OperationStatus::kTruncated ? "the send was longer than its receive"
                                                                 : api::OperationStatusName(completion.status));
+}
+
+void Comm::CopyIn(Part* part, size_t bytes) {
+  const auto copy =
+      part->staging->CopyToDevice(reinterpret_cast<gpudirect::DevicePointer>(part->data), part->bounce, bytes);
+  if (!copy.ok()) {
+    GiveBounce(part);
+    return Finish(part, false, 0, std::string(copy.status().message()));
+  }
+  part->copy = *copy;
+  part->bytes = bytes;
+  copying_.push_back(part);
+  device_->Attend(this);
+}
+
+bool Comm::AwaitCopies() {
+  std::erase_if(copying_, [this](Part* part) {
+    const auto state = part->staging->Poll(part->copy);
+    if (state == gpudirect::Staging::State::kPending) return false;
+    part->copy = nullptr;
+    GiveBounce(part);
+    Finish(part, state == gpudirect::Staging::State::kDone, part->bytes, "the copy to the GPU failed");
+    return true;
+  });
+  return !copying_.empty();
+}
+
+void Comm::GiveBounce(Part* part) {
+  if (part->bounce != nullptr) part->staging->Give(part->bounce);
+  part->bounce = nullptr;
+}
+
+void Comm::AbandonCopies() {
+  const auto abandon = [](Part* part) {
+    if (part->copy != nullptr) part->staging->Abandon(part->copy);
+    part->copy = nullptr;
+    GiveBounce(part);
+  };
+  for (Part* part : waiting_) abandon(part);
+  for (Part* part : copying_) abandon(part);
+  waiting_.clear();
+  copying_.clear();
 }
 
 void Comm::Finish(Part* part, bool ok, size_t bytes, const std::string& error) {

@@ -36,8 +36,8 @@ Result GetProperties(int device, Properties* out) {
   if constexpr (requires { out->registration_is_global; }) out->registration_is_global = 1;
   if constexpr (requires { out->virtual_device; }) {
     out->force_flush = 0;  // the processor places data before it says so: there is nothing that could cross
-    out->max_p2p_bytes = kMostMessageBytes;
-    out->max_collective_bytes = kMostMessageBytes;
+    out->max_p2p_bytes = found.most_bytes;
+    out->max_collective_bytes = found.most_bytes;
     out->virtual_device.count = static_cast<int>(nic.parts.size());
     for (size_t i = 0; i < nic.parts.size() && i < std::size(out->virtual_device.devices); ++i) {
       out->virtual_device.devices[i] = nic.parts[i];

@@ -1,0 +1,69 @@
+// Copies between device memory and pinned host buffers, for lanes that the processor feeds. Copies run on a private
+// stream, so that they wait for nobody's kernels and overlap with what the network does; each ends with an event that
+// is asked for, never waited for.
+//
+// The caller has to see to it that device memory it sends is complete before the copy starts, as for any stream (NCCL
+// and MPI do).
+//
+// Thread rule: one thread at a time. Ownership: owns its stream, events and buffers; pinned memory is bounded by
+// `pool_bytes`, kept when given back, and freed with the object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "gpudirect/cuda_driver.h"
+
+namespace paceline::gpudirect {
+
+class Staging {
+ public:
+  // For memory of one GPU. `pool_bytes`: of pinned buffers, all together.
+  static absl::StatusOr<std::unique_ptr<Staging>> Create(const CudaDriver& driver, int device, size_t pool_bytes);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // A pinned buffer, or nullptr: the pool is in use, ask again when one has been given back. More than `pool_bytes` is
+  // never had: see Fits.
+  void* Take(size_t bytes);
+  void Give(void* buffer);
+  bool Fits(size_t bytes) const { return RoundUp(bytes) <= pool_bytes_; }
+
+  // Starts a copy; the event to ask Poll for, or the driver's error.
+  absl::StatusOr<CudaEvent> CopyToHost(void* to, DevicePointer from, size_t bytes);
+  absl::StatusOr<CudaEvent> CopyToDevice(DevicePointer to, const void* from, size_t bytes);
+
+  enum class State : uint8_t { kPending, kDone, kFailed };
+  // After kDone or kFailed the event is gone.
+  State Poll(CudaEvent event);
+  // Waits until no copy runs any more: before memory of one that is not done is handed back. The event is gone.
+  void Abandon(CudaEvent event);
+
+  size_t pinned_bytes() const { return pinned_bytes_; }
+  int device() const { return device_; }
+
+ private:
+  Staging(const CudaDriver& driver, int device, size_t pool_bytes);
+  absl::Status Open();
+  static size_t RoundUp(size_t bytes);
+  absl::StatusOr<CudaEvent> Mark();
+  void FreeUnused();
+
+  const CudaDriver& driver_;
+  const int device_;
+  const size_t pool_bytes_;
+  int handle_ = 0;
+  CudaContext context_ = nullptr;
+  CudaStream stream_ = nullptr;
+  size_t pinned_bytes_ = 0;
+  std::map<void*, size_t> taken_;                   // sizes by buffer
+  std::map<size_t, std::vector<void*>> available_;  // by size
+  std::vector<CudaEvent> events_;                   // not in use
+};
+
+}  // namespace paceline::gpudirect

@@ -1,0 +1,149 @@
+// Device memory: registered as NCCL_PTR_CUDA, sent from and received into. The CUDA driver is the one that the loader
+// finds, real or not.
+#include <dlfcn.h>
+
+#include "gpudirect/cuda_driver.h"
+#include "tests/interop/nccl/job.h"
+
+namespace paceline::nccl_test {
+namespace {
+
+using gpudirect::CudaDriver;
+using gpudirect::CudaResult;
+using gpudirect::DevicePointer;
+
+// What a program with a GPU calls and the transport does not.
+class Gpu {
+ public:
+  Gpu() : driver_(Driver()) {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    Find(library, "cuMemAlloc_v2", alloc_);
+    Find(library, "cuMemFree_v2", free_);
+    Find(library, "cuMemcpyDtoH_v2", to_host_);
+    Find(library, "cuMemcpyHtoD_v2", to_device_);
+    CheckCuda(driver_.cuDevicePrimaryCtxRetain(&context_, 0), "cuDevicePrimaryCtxRetain");
+  }
+  DevicePointer Alloc(size_t bytes) {
+    const gpudirect::CudaScope scope(driver_, context_);
+    DevicePointer pointer = 0;
+    CheckCuda(alloc_(&pointer, bytes), "cuMemAlloc");
+    return pointer;
+  }
+  void Free(DevicePointer pointer) {
+    const gpudirect::CudaScope scope(driver_, context_);
+    CheckCuda(free_(pointer), "cuMemFree");
+  }
+  void Write(DevicePointer to, const std::vector<uint8_t>& from, size_t bytes) {
+    const gpudirect::CudaScope scope(driver_, context_);
+    if (bytes > 0) CheckCuda(to_device_(to, from.data(), bytes), "cuMemcpyHtoD");
+  }
+  void Read(std::vector<uint8_t>& to, DevicePointer from) {
+    const gpudirect::CudaScope scope(driver_, context_);
+    CheckCuda(to_host_(to.data(), from, to.size()), "cuMemcpyDtoH");
+  }
+
+ private:
+  static const CudaDriver& Driver() {
+    std::string reason;
+    const CudaDriver* driver = CudaDriver::Get(&reason);
+    Expect(driver != nullptr, reason);
+    return *driver;
+  }
+  static void CheckCuda(CudaResult result, const std::string& what) {
+    Expect(result == gpudirect::kCudaSuccess, what + " answered " + std::to_string(result));
+  }
+  template <typename Function>
+  static void Find(void* library, const char* name, Function& function) {
+    function = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+    Expect(function != nullptr, std::string("the CUDA driver has no ") + name);
+  }
+
+  const CudaDriver& driver_;
+  gpudirect::CudaContext context_ = nullptr;
+  CudaResult (*alloc_)(DevicePointer*, size_t) = nullptr;
+  CudaResult (*free_)(DevicePointer) = nullptr;
+  CudaResult (*to_host_)(void*, DevicePointer, size_t) = nullptr;
+  CudaResult (*to_device_)(DevicePointer, const void*, size_t) = nullptr;
+};
+
+constexpr size_t kRoom = 300'000;
+
+// A buffer of this rank, in device memory or not, that can be filled and looked at.
+class Buffer {
+ public:
+  Buffer(Job& job, Gpu& gpu, void* comm, bool on_gpu)
+      : job_(job), gpu_(gpu), comm_(comm), on_gpu_(on_gpu), host_(kRoom) {
+    if (on_gpu_) device_ = gpu_.Alloc(kRoom);
+    const int type = on_gpu_ ? abi::kPointerCuda : abi::kPointerHost;
+    Check(job_.net().Register(comm_, data(), kRoom, type, &memory_), "regMr");
+  }
+  ~Buffer() {
+    Check(job_.net().Deregister(comm_, memory_), "deregMr");
+    if (on_gpu_) gpu_.Free(device_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* data() { return on_gpu_ ? reinterpret_cast<void*>(device_) : host_.data(); }
+  void* memory() const { return memory_; }
+  void Set(size_t bytes, uint32_t rank, uint32_t message) {
+    std::fill(host_.begin(), host_.end(), uint8_t{0xee});
+    Fill(host_.data(), bytes, rank, message);
+    if (on_gpu_) gpu_.Write(device_, host_, kRoom);
+  }
+  bool Is(size_t bytes, uint32_t rank, uint32_t message) {
+    if (on_gpu_) gpu_.Read(host_, device_);
+    for (size_t i = bytes; i < kRoom; ++i) {
+      if (host_[i] != 0xee) return false;
+    }
+    return IsFilled(host_.data(), bytes, rank, message);
+  }
+
+ private:
+  Job& job_;
+  Gpu& gpu_;
+  void* const comm_;
+  const bool on_gpu_;
+  std::vector<uint8_t> host_;
+  DevicePointer device_ = 0;
+  void* memory_ = nullptr;
+};
+
+}  // namespace
+
+void CheckGpu(Job& job) {
+  abi::PropertiesV12 properties{};
+  Check(job.net().Properties(job.device(), &properties), "getProperties");
+  Expect((properties.pointer_support & abi::kPointerCuda) != 0, "the plugin does not offer NCCL_PTR_CUDA");
+  Gpu gpu;
+  const uint32_t next = (job.rank() + 1) % job.world(), previous = (job.rank() + job.world() - 1) % job.world();
+  Comms comms = job.Connect([&](uint32_t from, uint32_t to) { return to == (from + 1) % job.world(); });
+  {
+    // More in flight than pinned memory holds at a time, device and host memory in turn, lengths of all kinds.
+    constexpr size_t kMessages = 64;
+    std::vector<std::unique_ptr<Buffer>> from, to;
+    const auto bytes_of = [](size_t m) { return m * 4'567 % kRoom / (m % 5 == 4 ? kRoom : 1); };
+    Proxy proxy(&job.net());
+    for (size_t m = 0; m < kMessages; ++m) {
+      const auto message = static_cast<uint32_t>(m);
+      from.push_back(std::make_unique<Buffer>(job, gpu, comms.send[next], m % 3 != 0));
+      to.push_back(std::make_unique<Buffer>(job, gpu, comms.receive[previous], m % 4 != 0));
+      from[m]->Set(bytes_of(m), job.rank(), message);
+      to[m]->Set(0, 0, 0);
+      proxy.Receive(
+          comms.receive[previous], {{.data = to[m]->data(), .bytes = kRoom, .memory = to[m]->memory()}},
+          [&, m, message](const std::vector<int>& sizes) {
+            Expect(sizes[0] == static_cast<int>(bytes_of(m)), "a size of a message to or from device memory");
+            Expect(to[m]->Is(bytes_of(m), previous, message),
+                   "message " + std::to_string(m) + " is not in place when test says so");
+          },
+          true);
+      proxy.Send(comms.send[next], {.data = from[m]->data(), .bytes = bytes_of(m), .memory = from[m]->memory()});
+    }
+    proxy.Drain();
+  }
+  job.Barrier();
+  job.Close(comms);
+}
+
+}  // namespace paceline::nccl_test
