@@ -264,6 +264,7 @@ size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t roo
     }
     std::copy_n(reply.bytes.begin(), reply.size, burst.headers[filled].begin());
     SetControl(burst, filled, peer, reply.size);
+    burst.segments[filled].expendable = reply.connection == kNoConnection;
     ++filled;
     replies_.pop_front();
   }

@@ -57,6 +57,7 @@ struct TxSegment {
   SegmentKind kind = SegmentKind::kPacket;
   bool ecn_capable = false;   // ask switches to mark rather than drop
   bool control = false;       // acknowledgements, grants, requests: may use a priority queue, never trimmed
+  bool expendable = false;    // an answer to somebody who may not exist: dropped rather than that others wait for it
   bool telemetry = false;     // packets: ask switches for in-band telemetry; without the capability ignored
   uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route; who gets a packet of entropy 0
                               // can answer to its source

@@ -20,6 +20,7 @@
 namespace paceline {
 namespace {
 
+constexpr size_t kSpareBufferBytes = 64 << 10;  // some answers to strangers
 constexpr uint32_t kUdpHeader = 8;
 constexpr uint32_t kMinMtuV4 = 576;            // RFC 791
 constexpr uint32_t kMinMtuV6 = 1280;           // RFC 8200
@@ -66,13 +67,14 @@ class UdpLane final : public Lane {
   int wait_descriptor() const override { return epoll_.get(); }
 
  private:
-  UdpLane(const UdpBindPoint& point, uint32_t mtu, std::vector<UdpSocket> sockets, FileDescriptor epoll,
-          std::unique_ptr<UdpLinkMonitor> monitor, const UdpLaneOptions& options);
+  UdpLane(const UdpBindPoint& point, uint32_t mtu, std::vector<UdpSocket> sockets, UdpSocket spare,
+          FileDescriptor epoll, std::unique_ptr<UdpLinkMonitor> monitor, const UdpLaneOptions& options);
 
   void WatchForRoom(int socket);
   void StopWatchingForRoom();
 
   std::vector<UdpSocket> sockets_;  // the first one receives
+  UdpSocket spare_;                 // for answers to strangers while the first one is full of them
   FileDescriptor epoll_;
   std::unique_ptr<UdpLinkMonitor> monitor_;
   std::string name_;
@@ -109,10 +111,18 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   return result;
 }
 
+int SendBufferBytes(int socket) {
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  return getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
+}
+
 UdpSender::Options MakeSenderOptions(const LaneCapabilities& capabilities, const std::vector<UdpSocket>& sockets,
-                                     const UdpLaneOptions& options) {
+                                     const UdpSocket& spare, const UdpLaneOptions& options) {
   UdpSender::Options result;
   for (const UdpSocket& socket : sockets) result.sockets.push_back(socket.fd.get());
+  result.spare_socket = spare.fd.get();
+  result.most_queued_bytes = SendBufferBytes(result.sockets.front()) / 4;
   result.ipv6 = sockets.front().address.family() == AF_INET6;
   result.gso = options.gso && sockets.front().gso;
   result.ecn = capabilities.ecn;
@@ -121,15 +131,16 @@ UdpSender::Options MakeSenderOptions(const LaneCapabilities& capabilities, const
   return result;
 }
 
-UdpLane::UdpLane(const UdpBindPoint& point, uint32_t mtu, std::vector<UdpSocket> sockets, FileDescriptor epoll,
-                 std::unique_ptr<UdpLinkMonitor> monitor, const UdpLaneOptions& options)
+UdpLane::UdpLane(const UdpBindPoint& point, uint32_t mtu, std::vector<UdpSocket> sockets, UdpSocket spare,
+                 FileDescriptor epoll, std::unique_ptr<UdpLinkMonitor> monitor, const UdpLaneOptions& options)
     : sockets_(std::move(sockets)),
+      spare_(std::move(spare)),
       epoll_(std::move(epoll)),
       monitor_(std::move(monitor)),
       address_(FromSocketAddress(sockets_.front().address, false)),
       capabilities_(MakeCapabilities(point, mtu, sockets_, options)),
       peers_(sockets_.front().address),
-      sender_(MakeSenderOptions(capabilities_, sockets_, options)),
+      sender_(MakeSenderOptions(capabilities_, sockets_, spare_, options)),
       receiver_({sockets_.front().fd.get(), sockets_.front().gro, sockets_.front().timestamps,
                  capabilities_.max_packet_bytes}) {
   name_ = absl::StrCat("udp:", point.interface.name, " ", FormatLaneAddress(address_));
@@ -167,6 +178,10 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
     (point->address.family() == AF_INET ? socket_options.address.v4.sin_port : socket_options.address.v6.sin6_port) = 0;
   }
 
+  socket_options.send_buffer_bytes = kSpareBufferBytes;
+  absl::StatusOr<UdpSocket> spare = OpenUdpSocket(socket_options);
+  if (!spare.ok()) return spare.status();
+
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return absl::ErrnoToStatus(errno, "cannot make a descriptor to wait on");
   for (const int fd : {sockets.front().fd.get(), (*monitor)->descriptor()}) {
@@ -177,7 +192,7 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
     }
   }
   return std::unique_ptr<Lane>(
-      new UdpLane(*point, *mtu, std::move(sockets), std::move(epoll), *std::move(monitor), options));
+      new UdpLane(*point, *mtu, std::move(sockets), *std::move(spare), std::move(epoll), *std::move(monitor), options));
 }
 
 size_t UdpLane::room() const {

@@ -1,7 +1,9 @@
 #include "transport/lane/udp/udp_sender.h"
 
+#include <linux/sockios.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 
@@ -27,6 +29,11 @@ void CountSent(LaneCounters& counters, uint64_t segments, uint64_t bytes) {
 int UdpSender::SendByKernel(int fd, mmsghdr* messages, unsigned count, int flags) {
   if (count > 1) return sendmmsg(fd, messages, count, flags);
   return sendmsg(fd, &messages->msg_hdr, flags) >= 0 ? 1 : -1;
+}
+
+int UdpSender::QueuedInKernel(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 UdpSender::UdpSender(Options options)
@@ -92,8 +99,8 @@ size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAd
     const TxSegment& next = segments[count];
     const uint32_t bytes = SizeOf(next);
     if (next.peer != first.peer || next.entropy != first.entropy || next.ecn_capable != first.ecn_capable ||
-        next.kind != SegmentKind::kPacket || (next.payload == nullptr && next.payload_bytes > 0) || bytes == 0 ||
-        bytes > segment_bytes || total + bytes > max_message_bytes_) {
+        next.expendable || next.kind != SegmentKind::kPacket || (next.payload == nullptr && next.payload_bytes > 0) ||
+        bytes == 0 || bytes > segment_bytes || total + bytes > max_message_bytes_) {
       break;
     }
     AddVectors(next);
@@ -140,6 +147,20 @@ size_t UdpSender::ProbeWithoutGso(int socket, size_t message, LaneCounters& coun
   return info.segments;
 }
 
+void UdpSender::SendExpendable(const TxSegment& segment, const SocketAddress& to, LaneCounters& counters) {
+  int socket = SocketFor(segment);
+  if (options_.queued(socket) > options_.most_queued_bytes) socket = options_.spare_socket;
+  batch_->message_count = 0;
+  batch_->vector_count = 0;
+  AddMessage({&segment, 1}, to);
+  ++counters.tx_calls;
+  if (socket >= 0 && options_.send(socket, batch_->messages.data(), 1, MSG_DONTWAIT) == 1) {
+    CountSent(counters, 1, batch_->info[0].bytes);
+  } else {
+    ++counters.tx_drops;
+  }
+}
+
 size_t UdpSender::Flush(int socket, LaneCounters& counters) {
   size_t segments = 0;
   size_t next = 0;
@@ -180,6 +201,11 @@ size_t UdpSender::Send(std::span<const TxSegment> segments, const UdpPeers& peer
       ++taken;
       continue;
     }
+    if (segments[taken].expendable) {
+      SendExpendable(segments[taken], *peers.Find(segments[taken].peer), counters);
+      ++taken;
+      continue;
+    }
     const int socket = SocketFor(segments[taken]);
     batch_->message_count = 0;
     batch_->vector_count = 0;
@@ -187,7 +213,7 @@ size_t UdpSender::Send(std::span<const TxSegment> segments, const UdpPeers& peer
     while (built < segments.size() && batch_->message_count < kMaxMessages &&
            batch_->vector_count + 2 * kMaxSegments <= kMaxVectors) {
       const TxSegment& segment = segments[built];
-      if (SocketFor(segment) != socket || !Sendable(segment, peers)) break;
+      if (segment.expendable || SocketFor(segment) != socket || !Sendable(segment, peers)) break;
       built += AddMessage(segments.subspan(built), *peers.Find(segment.peer));
     }
     taken += Flush(socket, counters);

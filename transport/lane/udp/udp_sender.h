@@ -34,6 +34,10 @@ class UdpSender {
   // The kernel: sendmmsg, or sendmsg for one message, which is cheaper.
   static int SendByKernel(int fd, mmsghdr* messages, unsigned count, int flags);
 
+  // Bytes that wait in a socket, also for a neighbour that does not answer the kernel.
+  using QueuedFunction = int (*)(int fd);
+  static int QueuedInKernel(int fd);
+
   struct Options {
     std::vector<int> sockets;  // not owned; entropy e leaves by socket e % sockets.size()
     bool ipv6 = false;
@@ -42,6 +46,12 @@ class UdpSender {
     uint32_t max_packet_bytes = 0;  // larger segments are dropped and counted
     SendFunction send = &SendByKernel;
     int traffic_class = 0;  // of the sockets, without the two ECN bits
+    // Expendable segments leave by their own socket while no more than this waits there, else by the spare one (-1:
+    // there is none, and they are dropped). What has no room is dropped: packets to addresses that nobody has stay in
+    // the kernel for seconds, and would fill the socket that connections need.
+    int most_queued_bytes = 0;
+    int spare_socket = -1;
+    QueuedFunction queued = &QueuedInKernel;
   };
 
   static constexpr size_t kMaxSegments = 64;  // of one message; UDP_MAX_SEGMENTS before Linux 6.9
@@ -84,6 +94,7 @@ class UdpSender {
   size_t AddMessage(std::span<const TxSegment> segments, const SocketAddress& to);
   void AddVectors(const TxSegment& segment);
   void AddControl(size_t message, bool segmented, uint16_t segment_bytes, bool ecn_capable);
+  void SendExpendable(const TxSegment& segment, const SocketAddress& to, LaneCounters& counters);
   // Sends the batch; returns how many segments left or were dropped, from the front.
   size_t Flush(int socket, LaneCounters& counters);
   // A message was refused: finds out whether UDP_SEGMENT is the reason by sending its first segment alone. Returns how

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -314,6 +315,32 @@ TEST_F(ConnectTest, OldRequestsAreForgotten) {
   const size_t before = heap_after_rounds();
   if (before == 0) GTEST_SKIP() << "this allocator does not say what it holds";
   EXPECT_LT(heap_after_rounds(), before + kRounds * 16);
+}
+
+// Lanes may drop what is said to strangers, and nothing else.
+TEST_F(ConnectTest, WhatIsSaidToStrangersIsExpendable) {
+  std::vector<NetworkPacket> requests;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (TypeOf(packet) != wire::PacketType::kInit) return;
+    requests.push_back(packet);
+    fate.drop = true;
+  });
+  ConnectTo(endpoint(1).listen_address(endpoint(1).Listen()));
+  ASSERT_TRUE(world().RunUntil([&] { return !requests.empty(); }));
+  const LaneAddress source = ScriptedLane::AddressOfPort(requests[0].from);
+  RxSegment segment;
+  segment.data = requests[0].bytes.data();
+  segment.data_bytes = static_cast<uint32_t>(requests[0].bytes.size());
+  segment.source = &source;
+  endpoint(1).HandleSegments(0, {&segment, 1}, now());
+  auto burst = std::make_unique<TxBurst>();
+  ASSERT_EQ(endpoint(1).PollTransmit(0, *burst, TxBurst::kSegments, now()), 1u);
+  EXPECT_TRUE(burst->segments[0].expendable);
+  network().SetHook(nullptr);
+  std::tie(a_, b_) = world().Connect(0, 1);
+  Send(0, NewFilled(100, 1));
+  ASSERT_EQ(endpoint(0).PollTransmit(0, *burst, TxBurst::kSegments, now()), 1u);
+  EXPECT_FALSE(burst->segments[0].expendable);
 }
 
 // Old set-up packets that are played again change nothing.

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <deque>
+#include <map>
 #include <string>
 
 namespace paceline {
@@ -26,6 +27,7 @@ struct FakeKernel {
   std::vector<SentMessage> sent;
   std::vector<unsigned> calls;  // messages offered in each call
   bool refuse_gso = false;
+  std::map<int, int> queued;  // bytes that wait, by socket
 };
 FakeKernel* kernel = nullptr;
 
@@ -70,6 +72,8 @@ int FakeSend(int socket, mmsghdr* messages, unsigned count, int) {
   return static_cast<int>(count);
 }
 
+int FakeQueued(int socket) { return kernel->queued[socket]; }
+
 class UdpSenderTest : public ::testing::Test {
  protected:
   UdpSenderTest() : peers_(Own()) {
@@ -87,7 +91,7 @@ class UdpSenderTest : public ::testing::Test {
   }
 
   UdpSender Make(bool gso = true, bool ecn = true, std::vector<int> sockets = {10, 11, 12}) {
-    return UdpSender({std::move(sockets), false, gso, ecn, 1472, &FakeSend});
+    return UdpSender({std::move(sockets), false, gso, ecn, 1472, &FakeSend, 1000, 99, &FakeQueued});
   }
 
   // Adds a segment of `bytes` in all, 32 of them header, with contents of its own.
@@ -122,6 +126,36 @@ class UdpSenderTest : public ::testing::Test {
   LaneCounters counters_;
   std::array<uint8_t, 10'000> data_{};
 };
+
+// Answers to strangers hold nobody up, however many of them the kernel keeps for addresses that nobody has.
+TEST_F(UdpSenderTest, WhatIsExpendableTakesNoRoomFromTheRest) {
+  auto sender = Make();
+  const auto send_around_one = [&] {
+    segments_.clear();
+    kernel_.sent.clear();
+    Add(a_, 0, 100);
+    Add(b_, 0, 100);
+    segments_.back().expendable = true;
+    Add(b_, 0, 100);
+    const size_t taken = sender.Send(segments_, peers_, counters_);
+    EXPECT_EQ(sender.blocked_socket(), -1);
+    return taken;
+  };
+  EXPECT_EQ(send_around_one(), 3u);
+  ASSERT_EQ(kernel_.sent.size(), 3u);
+  for (const SentMessage& message : kernel_.sent) EXPECT_EQ(message.socket, 10);
+  kernel_.queued[10] = 1001;
+  EXPECT_EQ(send_around_one(), 3u);
+  ASSERT_EQ(kernel_.sent.size(), 3u);
+  EXPECT_EQ(kernel_.sent[1].socket, 99);
+  EXPECT_EQ(kernel_.sent[2].socket, 10);
+  EXPECT_EQ(counters_.tx_drops, 0u);
+  EXPECT_EQ(counters_.tx_packets, 6u);
+  kernel_.answers = {0, EAGAIN};  // the spare one is full too
+  EXPECT_EQ(send_around_one(), 3u);
+  EXPECT_EQ(kernel_.sent.size(), 2u);
+  EXPECT_EQ(counters_.tx_drops, 1u);
+}
 
 TEST_F(UdpSenderTest, ARunWithAShorterLastIsOneMessage) {
   auto sender = Make();
