@@ -1,6 +1,7 @@
 #include "tests/interop/attacker/packet_socket.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -102,6 +103,13 @@ std::optional<Datagram> PacketSocket::Capture() {
     datagram.payload.assign(rest.begin(), rest.end());
     return datagram;
   }
+}
+
+void PacketSocket::Look(bool at_what_passes) {
+  sock_filter nothing = {.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0};
+  const sock_fprog program = {.len = 1, .filter = &nothing};
+  const int what = at_what_passes ? SO_DETACH_FILTER : SO_ATTACH_FILTER;
+  if (setsockopt(fd_, SOL_SOCKET, what, &program, sizeof(program)) != 0) Fail("a socket filter");
 }
 
 bool PacketSocket::Send(const Datagram& datagram) {

@@ -4,7 +4,6 @@
 // Thread rule: one thread.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,14 +11,9 @@
 #include <string>
 #include <vector>
 
-namespace paceline::interop {
+#include "tests/interop/attacker/datagram.h"
 
-struct Datagram {
-  std::array<uint8_t, 6> source_mac{}, destination_mac{};
-  uint32_t source = 0, destination = 0;  // IPv4, host order
-  uint16_t source_port = 0, destination_port = 0;
-  std::vector<uint8_t> payload;
-};
+namespace paceline::interop {
 
 class PacketSocket {
  public:
@@ -32,6 +26,8 @@ class PacketSocket {
   // The next datagram that has passed, of several that travel as one (segmentation offload) the first; nullopt: none
   // now. Whole datagrams only: fragments are passed over.
   std::optional<Datagram> Capture();
+  // Looks away: from now on the kernel shows nothing of what passes (and copies nothing), or everything again.
+  void Look(bool at_what_passes);
   // False: the kernel had no room.
   bool Send(const Datagram& datagram);
 
