@@ -39,8 +39,8 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
     ++context_.counters.rx_malformed;
     return;
   }
-  if (init->cookie == wire::Cookie{} || !cookies_.Check(*init, source, now)) {
-    const wire::CookiePacket answer{.client_nonce = init->client_nonce, .cookie = cookies_.Make(*init, source, now)};
+  if (const auto cookie = cookies_.Check(*init, source, now); cookie.has_value()) {
+    const wire::CookiePacket answer{.client_nonce = init->client_nonce, .cookie = *cookie};
     Reply* reply = NewReply(port, source);
     if (reply != nullptr) reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
     return;

@@ -10,25 +10,26 @@
 #include <span>
 
 #include "transport/crypto/key_derivation.h"
+#include "transport/crypto/keyed_mac.h"
 
 namespace paceline {
 
 class SecretNumbers {
  public:
-  explicit SecretNumbers(const crypto::Secret& seed) : key_(crypto::HkdfExpand(seed, "paceline numbers")) {}
+  explicit SecretNumbers(const crypto::Secret& seed) : mac_(crypto::HkdfExpand(seed, "paceline numbers")) {}
 
   uint64_t Next() {
     std::array<uint8_t, sizeof(counter_)> input;
     std::memcpy(input.data(), &counter_, sizeof(counter_));
     ++counter_;
-    const crypto::Secret digest = crypto::HmacSha256(key_, input);
+    const crypto::Secret digest = mac_.Compute(input);
     uint64_t number = 0;
     std::memcpy(&number, digest.data(), sizeof(number));
     return number;
   }
 
  private:
-  crypto::Secret key_;
+  crypto::KeyedMac mac_;
   uint64_t counter_ = 0;
 };
 

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "transport/crypto/aead.h"
 #include "transport/crypto/key_derivation.h"
 #include "transport/crypto/key_exchange.h"
+#include "transport/crypto/keyed_mac.h"
 
 namespace paceline::crypto {
 namespace {
@@ -50,6 +52,18 @@ TEST(KeyDerivationTest, Hmac) {
   };
   EXPECT_EQ(HmacSha256(bytes(key), bytes(data)),
             HexArray<Secret>("5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"));
+}
+
+// The same as each by itself, whatever was computed before.
+TEST(KeyedMacTest, ComputesTheSameAgainAndAgain) {
+  const auto key = HexArray<Secret>("0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b");
+  KeyedMac mac(key);
+  for (const size_t bytes : {0, 1, 63, 64, 65, 1000, 1}) {
+    const std::vector<uint8_t> input(bytes, static_cast<uint8_t>(bytes));
+    EXPECT_EQ(mac.Compute(input), HmacSha256(key, input)) << bytes;
+  }
+  KeyedMac moved = std::move(mac);
+  EXPECT_EQ(moved.Compute(key), HmacSha256(key, key));
 }
 
 // RFC 7748, section 6.1.
