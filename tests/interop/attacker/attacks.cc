@@ -1,6 +1,8 @@
 #include "tests/interop/attacker/attacks.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "transport/base/limits.h"
 #include "transport/wire/frames.h"
@@ -35,12 +37,12 @@ void Fill(Random& random, Array& bytes) {
 }  // namespace
 
 const std::map<std::string, Attack>& Attacks() {
-  static const std::map<std::string, Attack> kAttacks = {{"replay", &Attacker::Replay},
-                                                         {"modify", &Attacker::Modify},
-                                                         {"truncate", &Attacker::Truncate},
-                                                         {"inject", &Attacker::Inject},
-                                                         {"flood", &Attacker::Flood}};
-  return kAttacks;
+  static const std::map<std::string, Attack> attacks = {{"replay", &Attacker::Replay},
+                                                        {"modify", &Attacker::Modify},
+                                                        {"truncate", &Attacker::Truncate},
+                                                        {"inject", &Attacker::Inject},
+                                                        {"flood", &Attacker::Flood}};
+  return attacks;
 }
 
 void Attacker::See(Datagram datagram) {
@@ -88,6 +90,7 @@ Datagram Attacker::Inject() {
       size = Control(victim, bytes);
   }
   bytes.resize(size);
+  if (random_.Chance(0.5)) Protect(bytes);
   datagram.payload = std::move(bytes);
   return datagram;
 }
@@ -112,6 +115,19 @@ Datagram Attacker::Flood() {
   datagram.payload.resize(limits::kMaxControlBytes);
   datagram.payload.resize(wire::EncodeInit(init, datagram.payload));
   return datagram;
+}
+
+// As if it were: with a counter that has not been seen, and a tag of random bytes.
+void Attacker::Protect(std::vector<uint8_t>& bytes) {
+  const size_t header = bytes[2] | static_cast<size_t>(bytes[3]) << 8;
+  std::array<uint8_t, 24> trailer{};  // counter and tag
+  Fill(random_, trailer);
+  std::fill(trailer.begin() + 3, trailer.begin() + 8, uint8_t{0});  // a counter of the first keys
+  bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(header), trailer.begin(), trailer.end());
+  bytes[1] |= wire::kProtected;
+  bytes[2] = static_cast<uint8_t>(header + trailer.size());
+  bytes[3] = static_cast<uint8_t>((header + trailer.size()) >> 8);
+  MakeRight(bytes);
 }
 
 size_t Attacker::Data(uint32_t connection, wire::MessageKind kind, std::vector<uint8_t>& bytes) {

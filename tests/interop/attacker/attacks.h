@@ -4,7 +4,8 @@
 //   modify    packets that passed, with some bits changed and the checksum made right
 //   truncate  packets that passed, cut off somewhere
 //   inject    packets that nobody sent, for connections that passed: writes to guessed memory keys, sends, credit,
-//             acknowledgements, closes and aborts, questions for a connection and answers that it is gone
+//             acknowledgements, closes and aborts, questions for a connection and answers that it is gone; half of
+//             them with a counter and a made-up tag, as protected packets have
 //   flood     requests to connect, each in another stranger's name, most with a made-up cookie
 //
 // Thread rule: one thread. Same seed and same packets seen: same packets made.
@@ -41,6 +42,7 @@ class Attacker {
 
  private:
   const Datagram& Any() { return kept_[random_.Below(kept_.size())]; }
+  void Protect(std::vector<uint8_t>& bytes);
   size_t Data(uint32_t connection, wire::MessageKind kind, std::vector<uint8_t>& bytes);
   size_t Control(uint32_t connection, std::vector<uint8_t>& bytes);
   size_t Presence(uint32_t connection, std::vector<uint8_t>& bytes);
