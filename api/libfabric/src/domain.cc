@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <new>
 
 #include "api/libfabric/src/atomic.h"
@@ -30,6 +31,7 @@ namespace {
 // many passes (some microseconds) that brought nothing.
 constexpr uint32_t kPatience = 32;
 constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken what this one waits for
+constexpr int kStandInPasses = 100;           // at a time: the program may be back
 
 int Close(fid* object) {
   auto* domain = FromFid<Domain, fid_domain>(object);
@@ -72,14 +74,11 @@ fi_ops_domain calls = {.size = sizeof(fi_ops_domain),
                        .query_collective = NotSupported(),
                        .endpoint2 = NotSupported()};
 
-bool OneThread(fi_threading threading) { return threading == FI_THREAD_DOMAIN || threading == FI_THREAD_UNSPEC; }
-
 }  // namespace
 
 Domain::Domain(api::Context paceline, const fi_info& info)
     : fid_domain{},
       paceline_(std::move(paceline)),
-      locked_(!OneThread(info.domain_attr->threading)),
       mr_mode_(info.domain_attr->mr_mode),
       remote_events_((info.caps & FI_RMA_EVENT) != 0),
       deferred_(std::make_unique<DeferredQueue>()) {}
@@ -97,6 +96,8 @@ bool Domain::TakeCompletions() {
 }
 
 void Domain::Progress() {
+  present_ = true;
+  armed_ = false;
   if (TakeCompletions()) {
     idle_passes_ = 0;
     return;
@@ -104,6 +105,31 @@ void Domain::Progress() {
   for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
   deferred_->Run();
   if (++idle_passes_ >= kPatience) sched_yield();
+}
+
+int Domain::StartStandIn() {
+  try {
+    stand_in_ = std::make_unique<StandIn>([this] { return StandInForProgram(); });
+  } catch (const std::exception& error) {
+    FI_WARN(Provider(), FI_LOG_DOMAIN, "no thread to stand in for a program that computes: %s\n", error.what());
+    return FI_EAGAIN;
+  }
+  return 0;
+}
+
+bool Domain::StandInForProgram() {
+  const Guard guard(this);
+  if (std::exchange(present_, false)) return false;
+  pollfd watched = {.fd = descriptor(), .events = POLLIN, .revents = 0};
+  if (armed_ && poll(&watched, 1, 0) == 0) return false;  // nothing has come that would wake it
+  bool busy = false;
+  for (int pass = 0; pass < kStandInPasses; ++pass) {
+    if (!TakeCompletions() && !paceline_.Progress()) break;
+    busy = true;
+  }
+  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  if (armed_) Interrupt();  // the descriptor was readable, and stays so for whoever waits for it
+  return busy;
 }
 
 void Domain::Hand(const api::Completion& completion) {
@@ -172,6 +198,12 @@ int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
   domain->fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls};
   domain->ops = &calls;
   domain->mr = &memory_calls;
+  if (options->progress == api::ProgressMode::kManual) {
+    if (const int error = domain->StartStandIn(); error != 0) {
+      delete domain;
+      return -error;
+    }
+  }
   *result = domain;
   return 0;
 }

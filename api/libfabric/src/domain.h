@@ -1,8 +1,8 @@
 // A domain: one context of Paceline, that all endpoints, queues and memory of the domain share. Whoever reads a queue
 // or a counter moves data for all of it.
 //
-// Thread rule: every call of the provider takes the Guard of its domain, which locks only where the program has not
-// promised to use one thread at a time.
+// Thread rule: every call of the provider takes the Guard of its domain. With manual progress there is a second thread
+// even where the program promises to have but one: the stand-in.
 // Ownership: of the context and of operations; queues, endpoints and memory are the program's, who closes them first.
 #pragma once
 
@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "api/libfabric/src/operation.h"
+#include "api/libfabric/src/stand_in.h"
 #include "paceline/context.h"
 #include "transport/base/pool.h"
 
@@ -31,18 +32,17 @@ class Domain : public fid_domain {
 
   class Guard {
    public:
-    explicit Guard(Domain* domain) : domain_(domain->locked_ ? domain : nullptr) {
-      if (domain_ != nullptr) domain_->mutex_.lock();
-    }
-    ~Guard() {
-      if (domain_ != nullptr) domain_->mutex_.unlock();
-    }
+    explicit Guard(Domain* domain) : lock_(domain->mutex_) {}
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
    private:
-    Domain* domain_;
+    const std::lock_guard<std::recursive_mutex> lock_;
   };
+
+  // With manual progress, once: from now on data moves, slowly, also while the program does not call. Nonzero: why not,
+  // as FI_E*.
+  int StartStandIn();
 
   // ---- under the guard
   // One pass: completions go to their queues and counters; without any, new connections are taken.
@@ -71,12 +71,13 @@ class Domain : public fid_domain {
   void Interrupt() { paceline_.Interrupt(); }
   int descriptor() { return paceline_.completions().descriptor(); }
   // Under the guard: nothing is to be done until the descriptor is readable.
-  bool Arm() { return paceline_.completions().Arm(); }
+  bool Arm() { return armed_ = paceline_.completions().Arm(); }
 
   int references = 0;  // objects that still use it
 
  private:
   bool TakeCompletions();
+  bool StandInForProgram();
   void Hand(const api::Completion& completion);
   void HandRemoteAccess(const api::Completion& completion);
   static int64_t NowMillis();
@@ -84,14 +85,16 @@ class Domain : public fid_domain {
 
   api::Context paceline_;
   std::recursive_mutex mutex_;
-  const bool locked_;
   const int mr_mode_;
   const bool remote_events_;
   uint32_t idle_passes_ = 0;
+  bool present_ = false;  // the program has called since the stand-in last looked
+  bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;
   std::vector<Endpoint*> endpoints_;
   std::unique_ptr<DeferredQueue> deferred_;
   absl::flat_hash_map<api::RegionId, std::vector<CounterBinding>> region_counters_;
+  std::unique_ptr<StandIn> stand_in_;  // the last member: ends before what it moves
 };
 
 int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);

@@ -227,7 +227,7 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
   }
   const Queue& queue = receive ? told.receive_queue_ : told.transmit_queue_;
   Cq* cq = queue.cq;
-  if (cq != nullptr && (!success || Reports(queue, operation->asked))) {
+  if (cq != nullptr && (Reports(queue, operation->asked) || (!success && (operation->asked & kSilent) == 0))) {
     Cq::Entry entry;
     fi_cq_err_entry& fields = entry.fields;
     fields.op_context = operation->context;

@@ -24,7 +24,7 @@ struct Operation {
   void* buffer = nullptr;      // receives
   uint64_t flags = 0;          // what the completion says: FI_SEND | FI_MSG, ...
   Counter* counter = nullptr;  // counts it beside the endpoint's counters
-  uint64_t asked = 0;          // the call's flags: whether a success is entered into the completion queue
+  uint64_t asked = 0;          // the call's flags: whether its end is entered into the completion queue
   bool discard = false;        // receives: the message is to be dropped, however long
   api::OperationId id = 0;
   uint64_t room = 0;                 // receives: bytes of the buffer

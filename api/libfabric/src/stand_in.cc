@@ -1,0 +1,54 @@
+#include "api/libfabric/src/stand_in.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <utility>
+
+namespace paceline::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Well below the time after which peers ask whether somebody is still there, and rare enough to cost nothing.
+constexpr auto kBetweenLooks = 100ms;
+constexpr auto kWhileBusy = 1ms;
+
+}  // namespace
+
+StandIn::StandIn(std::function<bool()> tick) : tick_(std::move(tick)) {
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+StandIn::~StandIn() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void StandIn::Run() {
+  prctl(PR_SET_NAME, "paceline-standin");
+  auto pause = kBetweenLooks;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, pause, [this] { return stop_; })) {
+    lock.unlock();
+    pause = tick_() ? kWhileBusy : kBetweenLooks;
+    lock.lock();
+  }
+}
+
+}  // namespace paceline::libfabric

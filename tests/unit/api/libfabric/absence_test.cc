@@ -1,0 +1,61 @@
+// A program with manual progress that does not call for a while.
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/unit/api/libfabric/fabric_fixture.h"
+
+namespace paceline::libfabric {
+namespace {
+
+class AbsenceTest : public FabricTest {
+ protected:
+  AbsenceTest() { setenv("PACELINE_PEER_TIMEOUT_MS", "3000", 1); }
+  ~AbsenceTest() override { unsetenv("PACELINE_PEER_TIMEOUT_MS"); }
+
+  void Exchange() {
+    int in = 0;
+    const int out = 5;
+    Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, nullptr); });
+    Post([&] { return fi_send(a_.endpoint, &out, sizeof(out), nullptr, a_.peer, nullptr); });
+    EXPECT_EQ(Take(b_).err, 0);
+    EXPECT_EQ(Take(a_).err, 0);
+  }
+
+  // The next completion of a, while nobody calls for b.
+  fi_cq_err_entry TakeAlone() {
+    for (int i = 0; i < 20'000 && a_.completions.empty(); ++i) {
+      a_.Read();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (a_.completions.empty()) return {.err = FI_ETIMEDOUT};
+    const fi_cq_err_entry first = a_.completions.front();
+    a_.completions.pop_front();
+    return first;
+  }
+};
+
+TEST_F(AbsenceTest, IsNotTakenForDeath) {
+  Open();
+  Exchange();
+  // Without a receive, and long ones into receives that were posted.
+  for (const size_t bytes : {size_t{100}, size_t{2'000'000}}) {
+    const auto out = Pattern(bytes, 9);
+    std::vector<uint8_t> in(bytes);
+    int send = 0;
+    if (bytes > 100) {
+      Post([&] { return fi_trecv(b_.endpoint, in.data(), bytes, nullptr, FI_ADDR_UNSPEC, 2, 0, nullptr); });
+    }
+    ASSERT_EQ(fi_tsend(a_.endpoint, out.data(), bytes, nullptr, a_.peer, bytes > 100 ? 2 : 1, &send), 0);
+    const fi_cq_err_entry sent = TakeAlone();
+    EXPECT_EQ(sent.err, 0) << fi_strerror(sent.err);
+    EXPECT_EQ(sent.op_context, &send);
+    if (bytes > 100) {
+      EXPECT_EQ(Take(b_).err, 0);
+      EXPECT_EQ(in, out);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::libfabric
