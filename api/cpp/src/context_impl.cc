@@ -159,11 +159,13 @@ Handle ContextImpl::ListenHandle(uint32_t listener) {
 }
 
 ConnectionId ContextImpl::Accept(uint32_t listener) {
+  // Who only looks has posted nothing: a context that waits for its descriptor may stay asleep.
+  if (!Locked(false, [&] { return HasRequest(listener); })) return kNoConnection;
   return Locked(true, [&]() -> ConnectionId {
-    const auto requests = requests_.find(listener);
-    if (requests == requests_.end() || requests->second.empty()) return kNoConnection;
-    const ConnectionId connection = requests->second.front();
-    requests->second.pop_front();
+    if (!HasRequest(listener)) return kNoConnection;  // another thread was faster
+    std::deque<ConnectionId>& requests = requests_[listener];
+    const ConnectionId connection = requests.front();
+    requests.pop_front();
     connections_[connection].listener = 0;
     endpoint().Accept(connection, MonotonicNow());
     return connection;

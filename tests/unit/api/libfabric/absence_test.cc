@@ -1,4 +1,6 @@
 // A program with manual progress that does not call for a while.
+#include <poll.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -55,6 +57,24 @@ TEST_F(AbsenceTest, IsNotTakenForDeath) {
       EXPECT_EQ(in, out);
     }
   }
+}
+
+TEST_F(AbsenceTest, WhatComesMeanwhileWakesWhoWaitsForTheDescriptor) {
+  Open();
+  Exchange();
+  int in = 0;
+  const int out = 8;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in); });
+  int descriptor = -1;
+  ASSERT_EQ(fi_control(&b_.cq->fid, FI_GETWAIT, &descriptor), 0);
+  fid* objects[] = {&b_.cq->fid};
+  ASSERT_TRUE(Until([&] { return fi_trywait(b_.fabric, objects, 1) == 0; }));
+  ASSERT_EQ(fi_send(a_.endpoint, &out, sizeof(out), nullptr, a_.peer, nullptr), 0);
+  EXPECT_EQ(TakeAlone().err, 0);  // the stand-in has taken it in
+  pollfd waiting = {.fd = descriptor, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&waiting, 1, 1000), 1);
+  EXPECT_EQ(Take(b_).op_context, &in);
+  EXPECT_EQ(in, out);
 }
 
 }  // namespace
