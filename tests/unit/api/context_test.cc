@@ -262,6 +262,14 @@ TEST_P(ContextTest, DescriptorWakesAnEventLoop) {
   EXPECT_TRUE(Until([&] { return contexts_[1]->completions().Poll(&completion, 1) == 1; }));
 }
 
+TEST_P(ContextTest, LookingForConnectionsLeavesAnArmedContextAsleep) {
+  Connect();
+  auto listener = contexts_[0]->Listen();
+  ASSERT_TRUE(listener.ok());
+  // It is looked at each time, as by a program that polls several things in turn.
+  EXPECT_TRUE(Until([&] { return !listener->Accept() && contexts_[0]->completions().Arm(); }));
+}
+
 TEST_P(ContextTest, WaitEndsByTimeOutAndByInterrupt) {
   EXPECT_FALSE(contexts_[0]->Wait(1ms));
   contexts_[0]->Interrupt();
