@@ -9,6 +9,7 @@ import pathlib
 import platform
 import shlex
 import shutil
+import signal
 import sys
 import time
 
@@ -115,8 +116,8 @@ class Progress:
             sys.stderr.write("\r\033[K")
 
 
-def measure(options, progress):
-    samples, failures = [], []
+def measure(options, progress, samples, failures):
+    """Adds to the two lists, so that what was measured is there even after an interruption."""
     mpirun = shutil.which("mpirun")
     for name in options.networks:
         try:
@@ -147,7 +148,10 @@ def measure(options, progress):
                             progress.done += 1
         except networks.NotPossible as why:
             print(f"left out: {name}: {why}", file=sys.stderr)
-    return samples, failures
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def main():
@@ -161,7 +165,13 @@ def main():
         count += len(usable) * len(plan(options)) * options.rounds
     progress = Progress(count)
     where, command = machine(), shlex.join(["tools/compare_mpi", *sys.argv[1:]])
-    samples, failures = measure(options, progress)
+    samples, failures = [], []
+    signal.signal(signal.SIGTERM, interrupt)
+    interrupted = False
+    try:
+        measure(options, progress, samples, failures)
+    except KeyboardInterrupt:
+        interrupted = True
     progress.finish()
     results = summary.summarise(samples, failures)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -177,7 +187,9 @@ def main():
     (options.out / "comparison.html").write_text(page.page(results, LABELS, where, command))
     print(tables)
     print(f"Written: {options.out}/comparison.md, comparison.json, comparison.html")
-    return 0 if results and not failures else 1
+    if interrupted:
+        print("Interrupted: this is what was measured before.")
+    return 0 if results and not failures and not interrupted else 1
 
 
 sys.exit(main())

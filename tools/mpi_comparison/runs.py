@@ -36,6 +36,9 @@ def run(line, environment, timeout):
     except subprocess.TimeoutExpired:
         wrong = f"not done within {timeout:g} s"
         out = _end(process)
+    except BaseException:  # interrupted: the job must not stay behind
+        _end(process)
+        raise
     return [json.loads(text) for text in out.splitlines() if text.startswith("{") and text.endswith("}")], wrong
 
 
