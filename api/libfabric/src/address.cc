@@ -1,5 +1,7 @@
 #include "api/libfabric/src/address.h"
 
+#include <rdma/fi_errno.h>
+
 #include <algorithm>
 
 #include "api/cpp/src/handle.h"
@@ -42,6 +44,13 @@ ListenAddress ToListenAddress(const Address& address) {
     ++listen.ports;
   }
   return listen;
+}
+
+int GiveName(const Address& address, void* to, size_t* size) {
+  const size_t room = *size;
+  *size = Address::kBytes;
+  if (to != nullptr) std::memcpy(to, address.bytes.data(), std::min(room, Address::kBytes));
+  return room < Address::kBytes ? -FI_ETOOSMALL : 0;
 }
 
 std::string ToText(const Address& address) {

@@ -52,6 +52,8 @@ inline uint64_t ServiceOf(const Address& address) {
 // Whatever the bytes, a handle; a damaged one leads nowhere.
 api::Handle ToHandle(const Address& address);
 ListenAddress ToListenAddress(const Address& address);
+// As fi_getname.
+int GiveName(const Address& address, void* to, size_t* size);
 // "fi_paceline://" and the bytes in hexadecimal digits, without zeros at the end.
 std::string ToText(const Address& address);
 

@@ -8,6 +8,7 @@
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/names.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -19,6 +20,7 @@ Endpoint* Of(fid* object) { return FromFid<Endpoint, fid_ep>(object); }
 int Close(fid* object) {
   Endpoint* endpoint = Of(object);
   const Domain::Guard guard(endpoint->domain());
+  if (endpoint->is_shared()) return -FI_EBUSY;
   delete endpoint;
   return 0;
 }
@@ -66,7 +68,7 @@ Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
   if (info.tx_attr != nullptr) traits.transmit_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) traits.receive_flags = info.rx_attr->op_flags;
   if (info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {
-    traits.service = ServiceOf(Address::From(info.src_addr));
+    traits.service = NamedService(Address::From(info.src_addr));
   }
   return traits;
 }
@@ -153,10 +155,7 @@ int Endpoint::Enable() {
 int Endpoint::GetName(void* address, size_t* size) {
   const Domain::Guard guard(domain_);
   if (!enabled_) return -FI_EOPBADSTATE;
-  const size_t room = *size;
-  *size = Address::kBytes;
-  if (address != nullptr) std::memcpy(address, links_.own_address().bytes.data(), std::min(room, Address::kBytes));
-  return room < Address::kBytes ? -FI_ETOOSMALL : 0;
+  return GiveName(links_.own_address(), address, size);
 }
 
 int Endpoint::GetOption(int name, void* value, size_t* size) const {

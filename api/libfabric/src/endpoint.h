@@ -43,7 +43,7 @@ class Endpoint : public fid_ep {
 
   Domain* domain() const { return domain_; }
   Links& links() { return links_; }
-  bool enabled() const { return enabled_; }
+  bool is_shared() const { return !sharers_.empty(); }  // other endpoints still use its receives
   bool Has(uint32_t connection) const { return links_.Has(connection); }
 
   // ---- setting up

@@ -1,5 +1,6 @@
 #include "api/libfabric/src/info.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace paceline::libfabric {
@@ -41,6 +42,8 @@ const char* CheckTransmit(const fi_tx_attr& hints) {
   if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
   if (hints.inject_size > kInjectBytes) return "inject_size: at most 256";
+  if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
+  if (hints.size > kMostQueueSize) return "size of the transmit side: at most 4096";
   if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";
   if (hints.rma_iov_limit > 1) return "rma_iov_limit: at most 1";
   return nullptr;
@@ -50,6 +53,8 @@ const char* CheckReceive(const fi_rx_attr& hints) {
   if (!Within(hints.caps, kReceiveCaps | kDomainCaps)) return "capabilities of the receive side";
   if (!Within(hints.op_flags, kReceiveFlags)) return "default flags of the receive side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
+  if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
+  if (hints.size > kMostQueueSize) return "size of the receive side: at most 4096";
   if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";
   return nullptr;
 }
@@ -134,14 +139,14 @@ fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints
   tx.op_flags = hints == nullptr || hints->tx_attr == nullptr ? 0 : hints->tx_attr->op_flags;
   tx.msg_order = kOrder;
   tx.inject_size = kInjectBytes;
-  tx.size = kQueueSize;
+  tx.size = hints == nullptr || hints->tx_attr == nullptr ? kQueueSize : std::max(kQueueSize, hints->tx_attr->size);
   tx.iov_limit = kIoVectors;
   tx.rma_iov_limit = 1;
   fi_rx_attr& rx = *info->rx_attr;
   rx.caps = info->caps & kReceiveCaps;
   rx.op_flags = hints == nullptr || hints->rx_attr == nullptr ? 0 : hints->rx_attr->op_flags;
   rx.msg_order = kOrder;
-  rx.size = kQueueSize;
+  rx.size = hints == nullptr || hints->rx_attr == nullptr ? kQueueSize : std::max(kQueueSize, hints->rx_attr->size);
   rx.iov_limit = kIoVectors;
   fi_ep_attr& ep = *info->ep_attr;
   ep.type = FI_EP_RDM;

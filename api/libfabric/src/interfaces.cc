@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -82,8 +83,11 @@ std::vector<sockaddr_storage> LookUp(const char* node, const char* service, bool
 }
 
 std::string InterfaceWith(const sockaddr_storage& address) {
+  // All of 127.0.0.0/8 is the loopback interface's.
+  const bool loops = address.ss_family == AF_INET &&
+                     ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
   for (const Found& found : FindAll()) {
-    if (SameHost(found.address, address)) return found.name;
+    if (SameHost(found.address, address) || (loops && found.loopback)) return found.name;
   }
   return "";
 }

@@ -20,7 +20,7 @@ int Links::Listen(uint64_t service) {
   }
   if (!listener.ok()) return ErrorOf(listener.status());
   listener_ = *std::move(listener);
-  own_address_ = NameOf(listener_->handle());
+  if (sets_identity_) *identity_ = NameOf(listener_->handle());
   return 0;
 }
 
@@ -48,7 +48,7 @@ api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
   if (link == nullptr) {
     const Address& target = *av_->Find(peer);
     auto connection = paceline_->Connect(ToHandle(target.OfContext(context)),
-                                         {.receives = receives_, .source = peer, .private_data = own_address_.bytes});
+                                         {.receives = receives_, .source = peer, .private_data = identity_->bytes});
     if (!connection.ok()) {
       *error = -ErrorOf(connection.status());
       return nullptr;

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -27,9 +28,12 @@ class Links {
   int Listen(uint64_t service);
   void BindAv(Av* av) { av_ = av; }
   void UseReceives(api::ReceiveQueue* receives) { receives_ = receives; }
-  const Address& own_address() const { return own_address_; }
-  // Who we are to peers, where that is not who listens.
-  void SetOwnAddress(const Address& address) { own_address_ = address; }
+  const Address& own_address() const { return *identity_; }
+  // Who we are to peers, where several are one; `sets`: listening makes it.
+  void ShareIdentity(std::shared_ptr<Address> identity, bool sets) {
+    identity_ = std::move(identity);
+    sets_identity_ = sets;
+  }
 
   // Ends all of them in order: what was posted is carried out, in the background.
   void Close();
@@ -70,7 +74,8 @@ class Links {
   api::ReceiveQueue* receives_;
   Av* av_ = nullptr;
   std::optional<api::Listener> listener_;
-  Address own_address_;
+  std::shared_ptr<Address> identity_ = std::make_shared<Address>();
+  bool sets_identity_ = true;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Link>> links_;  // by number of the connection
   std::vector<Link*> by_slot_;                                  // where to send
   std::vector<uint32_t> rounds_;                                // numbers still to be looked at

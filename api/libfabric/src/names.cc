@@ -91,18 +91,22 @@ std::optional<Named> Resolve(const char* node, const char* service, uint64_t fla
   if (HasUdp()) named.peer = PeerAddress(node, service, numeric);
   if (!named.interface.empty()) return named;
   for (const sockaddr_storage& address : found) {
-    if (const auto local = RouteTo(address)) named.interface = InterfaceWith(*local);
-    if (!named.interface.empty()) return named;
+    if (const auto local = RouteTo(address); local.has_value() && TakeSource(*local, named)) return named;
   }
   return std::nullopt;
 }
 
 std::optional<Address> ListeningAddress(const std::string& interface, const Named& named) {
-  if (!HasUdp() || named.port.value_or(0) == 0) return std::nullopt;
+  if (!HasUdp() || (!named.own.has_value() && named.port.value_or(0) == 0)) return std::nullopt;
   auto address = named.own.has_value() ? named.own : AddressOf(interface);
   if (!address.has_value()) return std::nullopt;
-  SetPort(*address, *named.port);
-  return AddressOfText(TextOf(*address), *named.port);
+  SetPort(*address, named.port.value_or(0));
+  return AddressOfText(TextOf(*address), PortOf(*address));
+}
+
+uint64_t NamedService(const Address& address) {
+  const uint64_t service = ServiceOf(address);
+  return IsNamed(service) && (service & 0xffff) != 0 ? service : 0;
 }
 
 Address NameOf(const api::Handle& listener) {
@@ -117,8 +121,7 @@ Address NameOf(const api::Handle& listener) {
 }
 
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind) {
-  const uint64_t service = ServiceOf(address);
-  if (!IsNamed(service) || bind.size() != 1) return bind;
+  if (NamedService(address) == 0 || bind.size() != 1) return bind;
   const auto lane = ToListenAddress(address);
   if (lane.ports == 0) return bind;
   return {FormatPeerAddress("udp", lane.addresses[0])};

@@ -29,6 +29,8 @@ std::optional<Named> Resolve(const char* node, const char* service, uint64_t fla
 // The address of an endpoint that listens there on this interface; nullopt: anywhere. And the other way round: where a
 // domain binds that is opened with it instead of at its own places.
 std::optional<Address> ListeningAddress(const std::string& interface, const Named& named);
+// The number to listen by of an address with a port; 0: any.
+uint64_t NamedService(const Address& address);
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind);
 
 // What an endpoint that listens there is called: if by a name, then as who knows host and port makes it, without the way

@@ -3,8 +3,7 @@
 #include <rdma/fi_cm.h>
 #include <sys/random.h>
 
-#include <algorithm>
-#include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -47,24 +46,18 @@ class Scalable : public fid_ep {
     if (part == nullptr) return -FI_ENOMEM;
     if (av_ != nullptr) part->Bind(av_, 0);
     parts_.push_back(part);
-    if (!transmits && index == 0) first_receive_ = part;
+    const bool is_first = !transmits && index == 0;
+    part->links().ShareIdentity(identity_, is_first);
     *result = part;
     return 0;
   }
   const Endpoint::Traits& transmit() const { return transmit_; }
   const Endpoint::Traits& receive() const { return receive_; }
 
-  // All receive contexts that are to be are enabled: transmit contexts now say who they belong to.
-  int Enable() {
-    const Domain::Guard guard(domain_);
-    if (first_receive_ == nullptr || !first_receive_->enabled()) return 0;
-    for (Endpoint* part : parts_) {
-      if (part != first_receive_) part->links().SetOwnAddress(first_receive_->links().own_address());
-    }
-    return 0;
-  }
   int GetName(void* address, size_t* size) {
-    return first_receive_ == nullptr ? -FI_EOPBADSTATE : first_receive_->GetName(address, size);
+    const Domain::Guard guard(domain_);
+    if (identity_->bytes[8] == 0) return -FI_EOPBADSTATE;  // its first receive context listens nowhere yet
+    return GiveName(*identity_, address, size);
   }
 
  private:
@@ -74,7 +67,7 @@ class Scalable : public fid_ep {
   const int most_;
   fid_t av_ = nullptr;
   std::vector<Endpoint*> parts_;
-  Endpoint* first_receive_ = nullptr;
+  std::shared_ptr<Address> identity_ = std::make_shared<Address>();  // the first receive context's, for all
 };
 
 Scalable* Of(fid* object) { return FromFid<Scalable, fid_ep>(object); }
@@ -84,12 +77,12 @@ int Close(fid* object) {
   return 0;
 }
 
-fi_ops object_calls = {
-    .size = sizeof(fi_ops),
-    .close = Close,
-    .bind = [](fid* object, fid* other, uint64_t) { return Of(object)->Bind(other); },
-    .control = [](fid* object, int command, void*) { return command == FI_ENABLE ? Of(object)->Enable() : -FI_ENOSYS; },
-    .ops_open = NotSupported()};
+fi_ops object_calls = {.size = sizeof(fi_ops),
+                       .close = Close,
+                       .bind = [](fid* object, fid* other, uint64_t) { return Of(object)->Bind(other); },
+                       // Its parts are enabled one by one.
+                       .control = [](fid*, int command, void*) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; },
+                       .ops_open = NotSupported()};
 
 int OpenTransmit(fid_ep* object, int index, fi_tx_attr* attributes, fid_ep** result, void* context) {
   auto* scalable = static_cast<Scalable*>(object);

@@ -51,6 +51,7 @@ TEST_F(ContextsTest, EndpointsShareOneReceiveContext) {
   }
   EXPECT_EQ(fi_cancel(&shared->fid, &values[2]), 0);
   EXPECT_EQ(Take(b_).err, FI_ECANCELED);
+  EXPECT_EQ(fi_close(&shared->fid), -FI_EBUSY);
   for (fid_ep* end : ends) EXPECT_EQ(fi_close(&end->fid), 0);
   EXPECT_EQ(fi_close(&shared->fid), 0);
   EXPECT_EQ(fi_close(&transmit->fid), 0);
@@ -72,6 +73,7 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
     ASSERT_EQ(fi_av_open(owners[s]->domain, &attributes, &side.av, nullptr), 0);
     ASSERT_EQ(fi_scalable_ep(owners[s]->domain, owners[s]->info.get(), &side.whole, nullptr), 0);
     ASSERT_EQ(fi_scalable_ep_bind(side.whole, &side.av->fid, 0), 0);
+    ASSERT_EQ(fi_enable(side.whole), 0);
     EXPECT_EQ(fi_tx_context(side.whole, 16, nullptr, &side.transmit[0], nullptr), -FI_EINVAL);
     for (int i = 0; i < kContexts; ++i) {
       ASSERT_EQ(fi_tx_context(side.whole, i, nullptr, &side.transmit[i], nullptr), 0);
@@ -81,7 +83,6 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
       ASSERT_EQ(fi_enable(side.transmit[i]), 0);
       ASSERT_EQ(fi_enable(side.receive[i]), 0);
     }
-    ASSERT_EQ(fi_enable(side.whole), 0);
   }
   ASSERT_EQ(fi_av_insert(sides[0].av, NameOf(sides[1].whole).data(), 1, &sides[0].peer, 0, nullptr), 1);
   ASSERT_EQ(fi_av_insert(sides[1].av, NameOf(sides[0].whole).data(), 1, &sides[1].peer, 0, nullptr), 1);

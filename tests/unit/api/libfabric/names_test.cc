@@ -66,7 +66,15 @@ TEST_F(NamesTest, WhatIsNoHostOrNotOursIsNotFound) {
   EXPECT_EQ(Named("no.such.host.invalid", "5", FI_NUMERICHOST), nullptr);
   EXPECT_EQ(Named("localhost", "5", FI_NUMERICHOST), nullptr);
   EXPECT_EQ(Named("192.0.2.77", "5", FI_SOURCE), nullptr);
-  EXPECT_NE(Named("127.0.0.1", nullptr, FI_NUMERICHOST), nullptr);
+  const Info numeric = Named("127.0.0.1", nullptr, FI_NUMERICHOST);
+  ASSERT_NE(numeric, nullptr);
+  EXPECT_NE(numeric->dest_addr, nullptr);  // on the port that stands for no service
+  EXPECT_NE(numeric->src_addr, nullptr);
+  EXPECT_STREQ(Named("127.0.0.2", "5", 0)->domain_attr->name, "lo");
+  const Info own = Named("127.0.0.1", nullptr, FI_SOURCE);
+  ASSERT_NE(own, nullptr);
+  EXPECT_NE(own->src_addr, nullptr);
+  EXPECT_EQ(own->dest_addr, nullptr);
 }
 
 // Programs also give the address that they are to be reached at as a socket address in the hints.

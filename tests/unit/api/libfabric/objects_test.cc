@@ -23,6 +23,7 @@ TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
       FI_THREAD_COMPLETION);
   EXPECT_EQ(GetInfo([](fi_info& hints) { hints.domain_attr->mr_mode = FI_MR_BASIC; })->domain_attr->mr_mode,
             FI_MR_BASIC);
+  EXPECT_EQ(GetInfo([](fi_info& hints) { hints.tx_attr->size = 2000; })->tx_attr->size, 2000u);
   const std::function<void(fi_info&)> impossible[] = {
       [](fi_info& hints) { hints.ep_attr->type = FI_EP_DGRAM; },
       [](fi_info& hints) { hints.caps = FI_MULTICAST; },
@@ -34,6 +35,10 @@ TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
       [](fi_info& hints) { hints.ep_attr->tx_ctx_cnt = 17; },
       [](fi_info& hints) { hints.fabric_attr->name = strdup("another"); },
       [](fi_info& hints) { hints.domain_attr->mr_key_size = 9; },
+      [](fi_info& hints) { hints.tx_attr->comp_order = FI_ORDER_STRICT; },
+      [](fi_info& hints) { hints.rx_attr->comp_order = FI_ORDER_DATA; },
+      [](fi_info& hints) { hints.tx_attr->size = 4097; },
+      [](fi_info& hints) { hints.rx_attr->size = 4097; },
       [](fi_info& hints) { hints.tx_attr->msg_order = FI_ORDER_RAW; },
       [](fi_info& hints) { hints.ep_attr->max_msg_size = (1ull << 40) + 1; },
       [](fi_info& hints) { hints.addr_format = FI_SOCKADDR_IN; },
