@@ -123,9 +123,11 @@ uint64_t CoreFixture::SendImmediate(uint32_t from, GuardedBuffer& buffer, uint64
   return Note(from, endpoint(from).PostSend(connection(from), request, now(), &posted.id), nullptr, posted);
 }
 
-uint64_t CoreFixture::Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag, uint64_t ignore, PostResult* result) {
+uint64_t CoreFixture::Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag, uint64_t ignore, PostResult* result,
+                              RegionId region) {
   Posted posted{.lent = buffer.data(), .lent_bytes = buffer.size()};
-  const ReceiveRequest request{.buffer = buffer.local(), .tag = tag, .ignore = ignore, .user_data = next_operation_};
+  const ReceiveRequest request{
+      .buffer = buffer.local(region), .tag = tag, .ignore = ignore, .user_data = next_operation_};
   return Note(at, endpoint(at).PostReceive(connection(at), request, now(), &posted.id), result, posted);
 }
 

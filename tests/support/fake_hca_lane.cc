@@ -47,7 +47,18 @@ void FakeHcaLane::Unprotect(const void* base, size_t bytes) {
   }
 }
 
+uint32_t FakeHcaLane::WayOf(const TxSegment& segment) const {
+  const auto found = ways_.find({segment.peer, segment.connection, segment.entropy});
+  return found == ways_.end() ? 0 : found->second;
+}
+
 bool FakeHcaLane::Place(const NetworkPacket& packet) {
+  uint32_t& newest = newest_way_[{packet.from, packet.connection, packet.entropy}];
+  if (packet.way < newest) {
+    ++writes_refused_;
+    return false;
+  }
+  newest = packet.way;
   const uint64_t bytes = packet.payload_bytes;
   if (bytes > 0) {
     const auto region = regions_.find(packet.remote_key);

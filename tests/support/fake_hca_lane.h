@@ -1,6 +1,7 @@
 // A lane that behaves as an RDMA card does, over the scripted network: a write is placed into registered memory the
 // moment it lands, without asking the endpoint, which learns only (connection, immediate, length, path). What the
-// network drops is gone without a word. One path keeps its order, as one queue pair does.
+// network drops is gone without a word. One path keeps its order, as one queue pair does; when a path is reset, its
+// writes take another way, and once the first of them has come, what is left on the old way is refused.
 //
 // It also watches the safety rule: memory that the user has got back (a completion was polled) must not be written any
 // more. The harness says which memory that is with Protect and lifts it with Unprotect when the user lends it again.
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 
 #include "tests/support/scripted_lane.h"
 
@@ -26,6 +28,11 @@ class FakeHcaLane final : public ScriptedLane {
   uint64_t RegisterMemory(void* base, size_t bytes) override;
   void DeregisterMemory(uint64_t key) override;
 
+  void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
+    ++ways_[{peer, connection, entropy}];
+  }
+  void EndWrites(uint32_t, uint32_t) override { ++writes_ended_; }
+
   void Protect(const void* base, size_t bytes);
   void Unprotect(const void* base, size_t bytes);
 
@@ -33,6 +40,8 @@ class FakeHcaLane final : public ScriptedLane {
   uint64_t writes_placed() const { return writes_placed_; }
   // Writes that named no region of this card (revoked in the meantime), or left its bounds: refused by the card.
   uint64_t writes_refused() const { return writes_refused_; }
+  // Calls of EndWrites.
+  uint64_t writes_ended() const { return writes_ended_; }
 
  private:
   struct Region {
@@ -40,12 +49,16 @@ class FakeHcaLane final : public ScriptedLane {
     size_t bytes = 0;
   };
   bool Place(const NetworkPacket& packet) override;
+  uint32_t WayOf(const TxSegment& segment) const override;
 
   std::map<uint64_t, Region> regions_;
-  std::map<uintptr_t, size_t> protected_;  // start to length, disjoint
+  std::map<uintptr_t, size_t> protected_;                                    // start to length, disjoint
+  std::map<std::tuple<uint32_t, uint32_t, uint16_t>, uint32_t> ways_;        // by peer, connection, entropy
+  std::map<std::tuple<uint32_t, uint32_t, uint16_t>, uint32_t> newest_way_;  // that came, by port, connection, entropy
   uint64_t next_key_ = 0x1001;
   uint64_t writes_placed_ = 0;
   uint64_t writes_refused_ = 0;
+  uint64_t writes_ended_ = 0;
 };
 
 }  // namespace paceline::support

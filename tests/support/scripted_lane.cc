@@ -93,6 +93,7 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     packet.immediate = segment.immediate;
     packet.remote_address = segment.remote_address;
     packet.remote_key = segment.remote_key;
+    packet.way = WayOf(segment);
     if (segment.kind == SegmentKind::kPacket) {
       packet.header_bytes = segment.header_bytes;
       packet.bytes.assign(segment.header, segment.header + segment.header_bytes);

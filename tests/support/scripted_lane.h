@@ -52,6 +52,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
  protected:
   // Called for each write when it lands; true: tell the endpoint of it.
   virtual bool Place(const NetworkPacket& packet);
+  // NetworkPacket::way of a write.
+  virtual uint32_t WayOf(const TxSegment&) const { return 0; }
   ScriptedNetwork& network() { return *network_; }
 
  private:

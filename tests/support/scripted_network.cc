@@ -40,7 +40,7 @@ void ScriptedNetwork::Send(NetworkPacket packet) {
   }
   if (packet.trimmed) payload_lost_ += payload;
   Time at = source.free_at + options_.latency + SkewOf(packet.entropy) + fate.extra_delay;
-  Time& last = last_arrival_[{packet.from, packet.to, packet.entropy}];
+  Time& last = last_arrival_[{packet.from, packet.to, packet.entropy, packet.way}];
   if (!fate.overtake) at = last = std::max(at, last);
   for (uint32_t copy = 0; copy < fate.copies; ++copy) Schedule(at + fate.copy_spacing * copy, packet);
 }

@@ -43,6 +43,7 @@ struct NetworkPacket {
   uint32_t immediate = 0;
   uint64_t remote_address = 0;
   uint64_t remote_key = 0;
+  uint32_t way = 0;  // writes: how often the path had been reset
   Time sent_at;
 
   // Cuts the payload, as a trimming switch does.
@@ -145,7 +146,7 @@ class ScriptedNetwork final : public VirtualNetwork {
   std::vector<Polled*> hosts_;
   std::vector<Port> ports_;
   std::priority_queue<Arrival> queue_;
-  std::map<std::tuple<uint32_t, uint32_t, uint16_t>, Time> last_arrival_;
+  std::map<std::tuple<uint32_t, uint32_t, uint16_t, uint32_t>, Time> last_arrival_;  // from, to, entropy, way
   uint64_t order_ = 0;
   uint64_t sent_ = 0;
   uint64_t dropped_ = 0;

@@ -69,6 +69,12 @@ class TestHost final : public Polled, private EndpointEnvironment {
     return lanes_[port]->RegisterMemory(base, bytes);
   }
   void DeregisterMemory(uint32_t port, uint64_t key) override { lanes_[port]->DeregisterMemory(key); }
+  void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override {
+    lanes_[port]->ResetPath(peer, connection, entropy);
+  }
+  void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override {
+    lanes_[port]->EndWrites(peer, connection);
+  }
 
   VirtualNetwork* network_;
   std::vector<Lane*> lanes_;

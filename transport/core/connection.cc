@@ -122,6 +122,11 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   if (state_ == State::kLingering || state_ == State::kFinished) return;
   const bool was_open = open();
   const bool told = state_ != State::kReserved;
+  if (peer_.remote_ports > 0) {  // buffers go back to the user: no card may read them from here on
+    for (const Port& port : context_->ports) {
+      context_->environment->EndWrites(port.index, peer_.handle[port.index], peer_.peer_connection);
+    }
+  }
   receiver_.FailAll(status, now);
   if (sender_ != nullptr) sender_->FailAll(status);
   DropSender();

@@ -86,6 +86,12 @@ class EndpointEnvironment {
   }
   virtual uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) = 0;  // Lane::RegisterMemory
   virtual void DeregisterMemory(uint32_t port, uint64_t key) = 0;
+  virtual void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {  // Lane::ResetPath
+    (void)port, (void)peer, (void)connection, (void)entropy;
+  }
+  virtual void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) {  // Lane::EndWrites
+    (void)port, (void)peer, (void)connection;
+  }
 };
 
 // Parameters of a connection that both sides know without a handshake (simulated studies, test harnesses).

@@ -251,4 +251,10 @@ uint64_t Engine::RegisterMemory(uint32_t port, void* base, size_t bytes) {
 
 void Engine::DeregisterMemory(uint32_t port, uint64_t key) { lanes_[port]->DeregisterMemory(key); }
 
+void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {
+  lanes_[port]->ResetPath(peer, connection, entropy);
+}
+
+void Engine::EndWrites(uint32_t port, uint32_t peer, uint32_t connection) { lanes_[port]->EndWrites(peer, connection); }
+
 }  // namespace paceline

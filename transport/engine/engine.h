@@ -66,6 +66,8 @@ class Engine final : private EndpointEnvironment {
   size_t RoomTo(uint32_t port, uint32_t peer) override;
   uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override;
   void DeregisterMemory(uint32_t port, uint64_t key) override;
+  void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
+  void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<PortState>> ports_;

@@ -149,6 +149,15 @@ class Lane {
   }
   virtual void DeregisterMemory(uint64_t key) { (void)key; }
 
+  // Lanes with remote_placement: a path stays silent, although what was written on it should have been acknowledged.
+  // The lane may give it another route. What was written before either arrives before what is written from now on, or
+  // not at all.
+  virtual void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) {
+    (void)peer, (void)connection, (void)entropy;
+  }
+  // Lanes with remote_placement: nothing that was written for this connection of the peer is read from memory any more.
+  virtual void EndWrites(uint32_t peer, uint32_t connection) { (void)peer, (void)connection; }
+
   // A descriptor that becomes readable when Receive may have something, or -1 (poll only).
   virtual int wait_descriptor() const { return -1; }
 

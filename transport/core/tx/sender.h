@@ -162,6 +162,7 @@ class Sender {
   // sender_recovery.cc
   struct AckTotals;
   void RetryHeld();
+  void ResetSilentPaths();
   void OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now);
   void OnPacketLost(uint64_t psn, LossCause cause, Time now);
   void ReportLosses(Time now);

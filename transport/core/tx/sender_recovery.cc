@@ -9,6 +9,7 @@
 // only after the first kind of verdict: until then a copy may still land.
 #include <algorithm>
 #include <bit>
+#include <bitset>
 #include <utility>
 
 #include "transport/base/sequence.h"
@@ -24,6 +25,8 @@ constexpr uint32_t kMaxDoublings = 6;
 constexpr Duration kLongestTimeout = Duration::Seconds(2);
 // In a row; of a path of remote placement, beside the peer time-out: a clock that leaps is no silence.
 constexpr uint32_t kTimeoutsBeforeDead = 10;
+// In a row, before the lane is asked to find another way for a path of remote placement; then every second one.
+constexpr uint32_t kTimeoutsBeforeReset = 3;
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
@@ -144,6 +147,7 @@ void Sender::HandleTimeout(Time now) {
     }
   }
   if (placed) probe_due_ = AllPorts();
+  if (placed && backoff_ >= kTimeoutsBeforeReset && backoff_ % 2 == 1) ResetSilentPaths();
   // A path of remote placement that stays silent cannot be given up alone: a copy might land in memory that was handed
   // back. The connection ends instead.
   if (placed && backoff_ >= kTimeoutsBeforeDead &&
@@ -155,6 +159,22 @@ void Sender::HandleTimeout(Time now) {
   last_progress_ = now;
   AdvanceBase();
   RearmTimeout();
+}
+
+// Probes will follow on the new way: when one of them is acknowledged, what was written before and has not arrived is
+// known to be lost.
+void Sender::ResetSilentPaths() {
+  std::bitset<limits::kMaxPorts * limits::kMaxEntropies> done;
+  for (uint64_t psn = outstanding_.begin(); psn < outstanding_.end(); ++psn) {
+    const Outstanding& entry = outstanding_[psn];
+    if (entry.state != Outstanding::State::kOutstanding || !entry.written) continue;
+    const size_t path = entry.local_port * limits::kMaxEntropies + entry.entropy;
+    if (done[path]) continue;
+    done.set(path);
+    context_->environment->ResetPath(entry.local_port, peer_->handle[entry.local_port], peer_->peer_connection,
+                                     entry.entropy);
+    ++context_->counters.path_resets;
+  }
 }
 
 // A message may be held because of a "not ready" that came late, after the peer had taken it: then nobody will clear

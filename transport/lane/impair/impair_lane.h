@@ -48,6 +48,10 @@ class ImpairLane final : public Lane {
   size_t Receive(std::span<RxSegment> out, Time now) override;
   uint64_t RegisterMemory(void* base, size_t bytes) override { return inner_->RegisterMemory(base, bytes); }
   void DeregisterMemory(uint64_t key) override { inner_->DeregisterMemory(key); }
+  void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
+    inner_->ResetPath(peer, connection, entropy);
+  }
+  void EndWrites(uint32_t peer, uint32_t connection) override { inner_->EndWrites(peer, connection); }
   // Also readable when a packet that was held back is due.
   int wait_descriptor() const override { return epoll_; }
   bool PrepareToWait() override { return inner_->PrepareToWait(); }

@@ -46,6 +46,10 @@ class VerbsLane final : public Lane {
   size_t Receive(std::span<RxSegment> out, Time now) override;
   uint64_t RegisterMemory(void* base, size_t bytes) override { return parts_.memory->Register(base, bytes); }
   void DeregisterMemory(uint64_t key) override { parts_.memory->Deregister(key); }
+  void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
+    paths_->Reset(peer, connection, entropy);
+  }
+  void EndWrites(uint32_t peer, uint32_t connection) override { paths_->EndConnection(peer, connection); }
   int wait_descriptor() const override { return epoll_.get(); }
   bool PrepareToWait() override;
 

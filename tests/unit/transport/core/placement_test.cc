@@ -115,9 +115,9 @@ TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
       });
       // The same buffer again and again: a late copy of an earlier round would show as wrong contents too.
       GuardedBuffer& in = NewBuffer(200'000);
-      endpoint(1).RegisterMemory(in.data(), in.size(), kRemoteWrite);
+      const RegionId region = endpoint(1).RegisterMemory(in.data(), in.size(), kRemoteWrite);
       for (uint64_t round = 0; round < 4; ++round) {
-        const uint64_t receive = Receive(1, in, 1);
+        const uint64_t receive = Receive(1, in, 1, 0, nullptr, region);
         const uint64_t send = Send(0, NewFilled(200'000, round), 1);
         AwaitOk(1, receive);
         EXPECT_TRUE(in.Holds(round));
@@ -129,6 +129,32 @@ TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
       EXPECT_TRUE(in.Untouched());
       if (HasFailure()) return;
     }
+  }
+}
+
+// The lane finds another way for a path that stays silent, and what was parked on the old one does no harm.
+TEST_P(PlacementTest, ASilentPathIsResetAndWhatWasOnItIsSentAgain) {
+  for (const bool parked : {false, true}) {
+    SCOPED_TRACE(parked);
+    TearDown();
+    Start(Options());
+    network().SetHook([parked](NetworkPacket& packet, Fate& fate) {
+      if (packet.kind != SegmentKind::kWrite || packet.entropy % 4 != 3 || packet.way != 0) return;
+      fate.drop = !parked;
+      fate.extra_delay = Duration::Seconds(3);
+    });
+    GuardedBuffer& in = NewBuffer(400'000);
+    const RegionId region = endpoint(1).RegisterMemory(in.data(), in.size(), kRemoteWrite);
+    const uint64_t receive = Receive(1, in, 1, 0, nullptr, region);
+    const uint64_t send = Send(0, NewFilled(400'000, 1), 1);
+    EXPECT_EQ(Await(1, receive, Duration::Seconds(9)).status, OperationStatus::kOk);
+    EXPECT_TRUE(in.Holds(1));
+    EXPECT_EQ(Await(0, send).status, OperationStatus::kOk);
+    EXPECT_GE(endpoint(0).counters().path_resets, 1u);
+    in.Poison();
+    world().RunFor(Duration::Seconds(5));
+    EXPECT_TRUE(in.Untouched());
+    if (HasFailure()) return;
   }
 }
 
@@ -158,6 +184,17 @@ TEST_P(PlacementTest, AClockThatLeapsMakesNoDeadPath) {
   network().SetHook(nullptr);
   AwaitOk(0, write);
   EXPECT_TRUE(memory.Holds(1));
+}
+
+// Buffers are the user's again with the completions that an abort brings: no card may go on reading them.
+TEST_P(PlacementTest, AnAbortEndsTheWritesOfTheConnection) {
+  GuardedBuffer& memory = NewBuffer(2'000'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  const uint64_t write = Write(0, NewFilled(2'000'000, 1), remote);
+  world().RunFor(Duration::Micros(80));
+  endpoint(0).Abort(connection(0), now());
+  for (uint32_t port = 0; port < GetParam(); ++port) EXPECT_EQ(world().hca(0, port).writes_ended(), 1u);
+  EXPECT_EQ(Await(0, write).status, OperationStatus::kConnectionClosed);
 }
 
 TEST_P(PlacementTest, ARevokedRegionIsNotWritten) {

@@ -1,0 +1,495 @@
+#include "tests/support/fake_verbs.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace paceline::support {
+namespace {
+
+constexpr uint32_t kRouteBytes = 40;
+constexpr uint32_t kInlineBytes = 64;
+
+bool Covers(const ibv_mr& mr, uint64_t address, uint64_t bytes) {
+  const auto base = reinterpret_cast<uint64_t>(mr.addr);
+  return address >= base && bytes <= mr.length && address - base <= mr.length - bytes;
+}
+
+void Ring(int fd) {
+  const uint64_t one = 1;
+  if (write(fd, &one, sizeof(one)) != sizeof(one)) std::abort();
+}
+
+void Quiet(int fd) {
+  uint64_t count;
+  if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN) std::abort();
+}
+
+}  // namespace
+
+struct FakeVerbs::Context : ibv_context {
+  uint32_t number = 0;
+  std::deque<ibv_async_event> events;
+};
+struct FakeVerbs::Cq : ibv_cq {
+  size_t entries = 0;
+  bool armed = false;
+  std::deque<ibv_wc> completions;
+};
+struct FakeVerbs::Srq : ibv_srq {
+  size_t most = 0;
+  std::deque<Receive> receives;
+};
+struct FakeVerbs::Ah : ibv_ah {
+  uint32_t to_device = 0;
+};
+struct FakeVerbs::Qp : ibv_qp {
+  uint32_t device = 0;
+  uint32_t most_sends = 0;
+  uint32_t most_receives = 0;
+  uint32_t to_qp = 0;
+  uint64_t posted = 0;   // sends
+  uint64_t retired = 0;  // sends that a polled completion covers
+  std::deque<Receive> receives;
+};
+
+FakeVerbs::FakeVerbs(uint32_t devices, int max_cqe) : max_cqe_(max_cqe), devices_(devices) {
+  for (uint32_t i = 0; i < devices; ++i) {
+    std::snprintf(devices_[i].device.name, sizeof(devices_[i].device.name), "fake%u", i);
+  }
+}
+
+FakeVerbs::~FakeVerbs() = default;
+
+size_t FakeVerbs::objects() const { return qps_.size() + mrs_.size() + others_.size(); }
+
+// ---- what a test does to the cards
+
+void FakeVerbs::ReleaseParked() {
+  for (Packet& packet : parked_) wire_.push_back(std::move(packet));
+  parked_.clear();
+}
+
+void FakeVerbs::SetPort(uint32_t device, bool up) {
+  devices_[device].up = up;
+  ibv_async_event event{};
+  event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  event.element.port_num = 1;
+  for (Context* context : devices_[device].open) Tell(context, event);
+}
+
+void FakeVerbs::FailQp(uint32_t number) {
+  Qp* qp = FindQp(number);
+  qp->state = IBV_QPS_ERR;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_QP_FATAL;
+  event.element.qp = qp;
+  Tell(static_cast<Context*>(qp->context), event);
+}
+
+std::vector<uint32_t> FakeVerbs::PathQps(uint32_t device) const {
+  std::vector<uint32_t> numbers;
+  for (const auto& [number, qp] : qps_) {
+    if (qp->device == device && qp->qp_type != IBV_QPT_UD) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+uint32_t FakeVerbs::DatagramQp(uint32_t device) const {
+  for (const auto& [number, qp] : qps_) {
+    if (qp->device == device && qp->qp_type == IBV_QPT_UD) return number;
+  }
+  return 0;
+}
+
+void FakeVerbs::Tell(Context* context, const ibv_async_event& event) {
+  context->events.push_back(event);
+  Ring(context->async_fd);
+}
+
+// ---- devices
+
+ibv_device** FakeVerbs::GetDeviceList(int* count) {
+  auto** list = new ibv_device*[devices_.size() + 1];
+  for (size_t i = 0; i < devices_.size(); ++i) list[i] = &devices_[i].device;
+  list[devices_.size()] = nullptr;
+  *count = static_cast<int>(devices_.size());
+  return list;
+}
+
+ibv_context* FakeVerbs::OpenDevice(ibv_device* device) {
+  auto* context = new Context;
+  context->device = device;
+  context->async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  while (&devices_[context->number].device != device) ++context->number;
+  devices_[context->number].open.insert(context);
+  others_.insert(context);
+  return context;
+}
+
+int FakeVerbs::CloseDevice(ibv_context* handle) {
+  auto* context = static_cast<Context*>(handle);
+  close(context->async_fd);
+  devices_[context->number].open.erase(context);
+  others_.erase(context);
+  delete context;
+  return 0;
+}
+
+int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) {
+  *attributes = {};
+  attributes->phys_port_cnt = 1;
+  attributes->max_cqe = max_cqe_;
+  attributes->max_srq_wr = 16384;
+  return 0;
+}
+
+int FakeVerbs::QueryPort(ibv_context* context, uint8_t, ibv_port_attr* attributes) {
+  *attributes = {};
+  attributes->state = devices_[static_cast<Context*>(context)->number].up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attributes->active_mtu = IBV_MTU_4096;
+  attributes->link_layer = IBV_LINK_LAYER_ETHERNET;
+  attributes->active_speed = 64;
+  attributes->active_width = 2;
+  attributes->gid_tbl_len = 2;
+  return 0;
+}
+
+int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_entry* entry) {
+  const uint32_t number = static_cast<Context*>(context)->number;
+  if (index > 1 || !devices_[number].gids) return ENODATA;
+  *entry = {};
+  entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+  if (index == 0) {
+    entry->gid.raw[0] = 0xfe, entry->gid.raw[1] = 0x80, entry->gid.raw[15] = static_cast<uint8_t>(number + 1);
+  } else {
+    const uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, static_cast<uint8_t>(number + 1)};
+    std::memcpy(entry->gid.raw, mapped, sizeof(mapped));
+  }
+  return 0;
+}
+
+int FakeVerbs::GetAsyncEvent(ibv_context* handle, ibv_async_event* event) {
+  auto* context = static_cast<Context*>(handle);
+  if (context->events.empty()) {
+    Quiet(context->async_fd);
+    return -1;
+  }
+  *event = context->events.front();
+  context->events.pop_front();
+  return 0;
+}
+
+// ---- memory, routes, queues
+
+ibv_pd* FakeVerbs::AllocPd(ibv_context* context) {
+  auto* pd = new ibv_pd{};
+  pd->context = context;
+  others_.insert(pd);
+  return pd;
+}
+
+int FakeVerbs::DeallocPd(ibv_pd* pd) {
+  others_.erase(pd);
+  delete pd;
+  return 0;
+}
+
+ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* base, size_t bytes, int) {
+  auto* mr = new ibv_mr{};
+  mr->pd = pd;
+  mr->addr = base;
+  mr->length = bytes;
+  mr->lkey = mr->rkey = ++next_key_;
+  mrs_[mr->rkey] = mr;
+  return mr;
+}
+
+int FakeVerbs::DeregMr(ibv_mr* mr) {
+  mrs_.erase(mr->rkey);
+  delete mr;
+  return 0;
+}
+
+ibv_ah* FakeVerbs::CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) {
+  auto* ah = new Ah;
+  ah->pd = pd;
+  ah->to_device = attributes->grh.dgid.raw[15] - 1u;
+  others_.insert(ah);
+  return ah;
+}
+
+int FakeVerbs::DestroyAh(ibv_ah* ah) {
+  others_.erase(ah);
+  delete static_cast<Ah*>(ah);
+  return 0;
+}
+
+ibv_comp_channel* FakeVerbs::CreateCompChannel(ibv_context* context) {
+  auto* channel = new ibv_comp_channel{};
+  channel->context = context;
+  channel->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  others_.insert(channel);
+  return channel;
+}
+
+int FakeVerbs::DestroyCompChannel(ibv_comp_channel* channel) {
+  close(channel->fd);
+  others_.erase(channel);
+  delete channel;
+  return 0;
+}
+
+ibv_cq* FakeVerbs::CreateCq(ibv_context* context, int entries, ibv_comp_channel* channel) {
+  if (entries > max_cqe_) return nullptr;
+  auto* cq = new Cq;
+  cq->context = context;
+  cq->channel = channel;
+  cq->entries = static_cast<size_t>(entries);
+  others_.insert(cq);
+  return cq;
+}
+
+int FakeVerbs::DestroyCq(ibv_cq* cq) {
+  others_.erase(cq);
+  delete static_cast<Cq*>(cq);
+  return 0;
+}
+
+int FakeVerbs::GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq) {
+  uint64_t count;
+  *cq = nullptr;
+  return read(channel->fd, &count, sizeof(count)) == sizeof(count) ? 0 : -1;
+}
+
+int FakeVerbs::ReqNotifyCq(ibv_cq* cq) {
+  static_cast<Cq*>(cq)->armed = true;
+  return 0;
+}
+
+void FakeVerbs::Complete(Cq& cq, const ibv_wc& completion) {
+  if (cq.completions.size() == cq.entries) Violate("a completion queue overran");
+  cq.completions.push_back(completion);
+  if (std::exchange(cq.armed, false)) Ring(cq.channel->fd);
+}
+
+int FakeVerbs::PollCq(ibv_cq* handle, int most, ibv_wc* completions) {
+  Deliver();
+  auto& cq = *static_cast<Cq*>(handle);
+  int count = 0;
+  for (; count < most && !cq.completions.empty(); ++count) {
+    completions[count] = cq.completions.front();
+    cq.completions.pop_front();
+    // A polled completion of a send frees all that were posted before it; `vendor_err` carries its number.
+    Qp* qp = FindQp(completions[count].qp_num);
+    const bool sent = completions[count].opcode == IBV_WC_SEND || completions[count].opcode == IBV_WC_RDMA_WRITE;
+    if (qp != nullptr && sent) qp->retired = std::max<uint64_t>(qp->retired, completions[count].vendor_err);
+  }
+  return count;
+}
+
+ibv_srq* FakeVerbs::CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
+  auto* srq = new Srq;
+  srq->pd = pd;
+  srq->most = attributes->attr.max_wr;
+  others_.insert(srq);
+  return srq;
+}
+
+int FakeVerbs::DestroySrq(ibv_srq* srq) {
+  others_.erase(srq);
+  delete static_cast<Srq*>(srq);
+  return 0;
+}
+
+int FakeVerbs::PostSrqRecv(ibv_srq* handle, ibv_recv_wr* first, ibv_recv_wr**) {
+  auto& srq = *static_cast<Srq*>(handle);
+  for (; first != nullptr; first = first->next) srq.receives.push_back({first->wr_id, 0, 0});
+  if (srq.receives.size() > srq.most) Violate("a shared receive queue overran");
+  return 0;
+}
+
+// ---- queue pairs
+
+FakeVerbs::Qp* FakeVerbs::FindQp(uint32_t number) {
+  const auto found = qps_.find(number);
+  return found == qps_.end() ? nullptr : found->second;
+}
+
+ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  auto* qp = new Qp;
+  qp->context = pd->context;
+  qp->device = static_cast<Context*>(pd->context)->number;
+  qp->send_cq = attributes->send_cq;
+  qp->recv_cq = attributes->recv_cq;
+  qp->srq = attributes->srq;
+  qp->qp_type = attributes->qp_type;
+  qp->qp_num = ++next_qp_;
+  // Datagram QPs get a number that was in use before, as the next process may.
+  if (qp->qp_type == IBV_QPT_UD) qp->qp_num = FindQp(2) == nullptr ? 2 : FindQp(3) == nullptr ? 3 : next_qp_;
+  qp->state = IBV_QPS_RESET;
+  qp->most_sends = attributes->cap.max_send_wr;
+  qp->most_receives = attributes->cap.max_recv_wr;
+  attributes->cap.max_inline_data = kInlineBytes;
+  qps_[qp->qp_num] = qp;
+  return qp;
+}
+
+int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+  auto& qp = *static_cast<Qp*>(handle);
+  const ibv_qp_state next = attributes->qp_state;
+  const bool allowed =
+      next == IBV_QPS_RESET || next == IBV_QPS_ERR || (next == IBV_QPS_INIT && qp.state == IBV_QPS_RESET) ||
+      (next == IBV_QPS_RTR && qp.state == IBV_QPS_INIT) || (next == IBV_QPS_RTS && qp.state == IBV_QPS_RTR);
+  if (!allowed) Violate("a QP was to go into a state that does not follow its own");
+  if ((mask & IBV_QP_DEST_QPN) != 0) qp.to_qp = attributes->dest_qp_num;
+  if (next == IBV_QPS_RESET) {
+    qp.receives.clear();
+    qp.posted = qp.retired = 0;
+  }
+  if (next == IBV_QPS_RTR && qp.qp_type != IBV_QPT_UD && (mask & IBV_QP_DEST_QPN) == 0) Violate("RTR without a peer");
+  qp.state = next;
+  return allowed ? 0 : EINVAL;
+}
+
+int FakeVerbs::DestroyQp(ibv_qp* handle) {
+  auto* qp = static_cast<Qp*>(handle);
+  qps_.erase(qp->qp_num);
+  // A card may forget what it had to say of the QP.
+  for (ibv_cq* queue : {qp->send_cq, qp->recv_cq}) {
+    std::erase_if(static_cast<Cq*>(queue)->completions, [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
+  }
+  delete qp;
+  return 0;
+}
+
+int FakeVerbs::PostRecv(ibv_qp* handle, ibv_recv_wr* first, ibv_recv_wr**) {
+  auto& qp = *static_cast<Qp*>(handle);
+  for (; first != nullptr; first = first->next) {
+    qp.receives.push_back({first->wr_id, first->sg_list[0].addr, first->sg_list[0].length});
+  }
+  if (qp.receives.size() > qp.most_receives) Violate("a receive queue overran");
+  return 0;
+}
+
+int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
+  auto& qp = *static_cast<Qp*>(handle);
+  for (; first != nullptr; first = first->next) {
+    *bad = first;
+    if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_ERR) {
+      Violate("work was posted to a QP that takes none");
+      return EINVAL;
+    }
+    if (qp.posted - qp.retired >= qp.most_sends) Violate("a send queue overran");
+    ++qp.posted;
+    ibv_wc done{};
+    done.wr_id = first->wr_id;
+    done.opcode = first->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+    done.qp_num = qp.qp_num;
+    done.vendor_err = static_cast<uint32_t>(qp.posted);
+    if (qp.state == IBV_QPS_ERR || !devices_[qp.device].up) {
+      qp.state = IBV_QPS_ERR;
+      done.status = IBV_WC_WR_FLUSH_ERR;
+      Complete(*static_cast<Cq*>(qp.send_cq), done);
+      continue;
+    }
+    Packet packet;
+    packet.from_qp = qp.qp_num;
+    packet.from_device = qp.device;
+    packet.write = qp.qp_type != IBV_QPT_UD;
+    packet.has_immediate = first->opcode != IBV_WR_SEND;
+    packet.immediate = first->imm_data;
+    packet.remote_address = first->wr.rdma.remote_addr;
+    packet.remote_key = first->wr.rdma.rkey;
+    packet.to_qp = qp.to_qp;
+    if (!packet.write) {
+      packet.to_qp = first->wr.ud.remote_qpn;
+      packet.to_device = static_cast<Ah*>(first->wr.ud.ah)->to_device;
+    }
+    for (int i = 0; i < first->num_sge; ++i) {
+      const ibv_sge& piece = first->sg_list[i];
+      const auto mr = mrs_.find(piece.lkey);
+      const bool inside = mr != mrs_.end() && Covers(*mr->second, piece.addr, piece.length);
+      const bool inlined = (first->send_flags & IBV_SEND_INLINE) != 0;
+      if (inlined && piece.length > kInlineBytes) Violate("more inline than the QP takes");
+      if (!inlined && !inside) Violate("a payload outside of registered memory");
+      const auto* bytes = reinterpret_cast<const uint8_t*>(piece.addr);
+      packet.bytes.insert(packet.bytes.end(), bytes, bytes + piece.length);
+    }
+    wire_.push_back(std::move(packet));
+    if ((first->send_flags & IBV_SEND_SIGNALED) != 0) Complete(*static_cast<Cq*>(qp.send_cq), done);
+  }
+  return 0;
+}
+
+// ---- the wire
+
+void FakeVerbs::Deliver() {
+  while (!wire_.empty()) {
+    const Packet packet = std::move(wire_.front());
+    wire_.pop_front();
+    const Fate fate = hook ? hook(packet) : Fate::kDeliver;
+    if (fate == Fate::kPark) parked_.push_back(packet);
+    if (fate != Fate::kDeliver) continue;
+    Qp* to = FindQp(packet.to_qp);
+    if (to == nullptr || !devices_[to->device].up || !devices_[packet.from_device].up) continue;
+    if (to->state != IBV_QPS_RTR && to->state != IBV_QPS_RTS) continue;
+    packet.write ? DeliverWrite(packet, *to) : DeliverDatagram(packet, *to);
+  }
+}
+
+void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
+  if (to.to_qp != packet.from_qp || to.srq == nullptr) return;
+  auto& srq = *static_cast<Srq*>(to.srq);
+  if (srq.receives.empty()) return;
+  if (!packet.bytes.empty()) {
+    const auto mr = mrs_.find(packet.remote_key);
+    if (mr == mrs_.end() || !Covers(*mr->second, packet.remote_address, packet.bytes.size())) return;
+    std::memcpy(reinterpret_cast<void*>(packet.remote_address), packet.bytes.data(), packet.bytes.size());
+  }
+  ++writes_placed_;
+  ibv_wc arrived{};
+  arrived.wr_id = srq.receives.front().id;
+  srq.receives.pop_front();
+  arrived.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  arrived.byte_len = static_cast<uint32_t>(packet.bytes.size());
+  arrived.imm_data = packet.immediate;
+  arrived.qp_num = to.qp_num;
+  arrived.wc_flags = IBV_WC_WITH_IMM;
+  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
+}
+
+void FakeVerbs::DeliverDatagram(const Packet& packet, Qp& to) {
+  if (to.qp_type != IBV_QPT_UD || to.device != packet.to_device || to.receives.empty()) return;
+  const Receive receive = to.receives.front();
+  to.receives.pop_front();
+  ibv_wc arrived{};
+  arrived.wr_id = receive.id;
+  arrived.opcode = IBV_WC_RECV;
+  arrived.qp_num = to.qp_num;
+  arrived.src_qp = packet.from_qp;
+  if (receive.bytes < kRouteBytes + packet.bytes.size()) {
+    arrived.status = IBV_WC_LOC_LEN_ERR;
+  } else {
+    auto* at = reinterpret_cast<uint8_t*>(receive.address);
+    std::memset(at, 0, kRouteBytes);
+    at[20] = 0x45;  // an IPv4 header in the second half
+    const uint8_t source[4] = {10, 0, 0, static_cast<uint8_t>(packet.from_device + 1)};
+    std::memcpy(at + 32, source, sizeof(source));
+    if (!packet.bytes.empty()) std::memcpy(at + kRouteBytes, packet.bytes.data(), packet.bytes.size());
+    arrived.byte_len = static_cast<uint32_t>(kRouteBytes + packet.bytes.size());
+    arrived.wc_flags = IBV_WC_GRH;
+    if (packet.has_immediate) {
+      arrived.wc_flags |= IBV_WC_WITH_IMM;
+      arrived.imm_data = packet.immediate;
+    }
+  }
+  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
+}
+
+}  // namespace paceline::support

@@ -1,0 +1,129 @@
+// RDMA cards in memory, behind the calls of libibverbs: so the verbs lane runs without a card, without a clock, and the
+// same way each time. One port a card, Ethernet, GID ::ffff:10.0.0.N.
+//
+// What is sent stands on the wire until somebody polls a completion queue; then all of it is delivered in order. A hook
+// may drop or park what passes. UC and UD lose what finds no QP, no receive or no memory, without a word, as cards do.
+// Queues that overrun, work posted to a QP that takes none, and the like, are noted as violations.
+//
+// Thread rule: one thread. The lanes must go before the cards.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transport/lane/verbs/verbs_calls.h"
+
+namespace paceline::support {
+
+class FakeVerbs final : public VerbsCalls {
+ public:
+  struct Packet {
+    uint32_t from_qp = 0;
+    uint32_t to_qp = 0;
+    uint32_t from_device = 0;
+    uint64_t to_device = 0;
+    bool write = false;  // else a datagram
+    bool has_immediate = false;
+    uint32_t immediate = 0;  // big endian
+    uint64_t remote_address = 0;
+    uint32_t remote_key = 0;
+    std::vector<uint8_t> bytes;
+  };
+  enum class Fate { kDeliver, kDrop, kPark };
+
+  explicit FakeVerbs(uint32_t devices, int max_cqe = 65536);
+  ~FakeVerbs() override;
+
+  std::function<Fate(const Packet&)> hook;
+  void ReleaseParked();
+  void SetPort(uint32_t device, bool up);
+  // The QP fails, and its card says so.
+  void FailQp(uint32_t number);
+  // Numbers of the connected QPs of a device, the oldest first.
+  std::vector<uint32_t> PathQps(uint32_t device) const;
+  uint32_t DatagramQp(uint32_t device) const;
+  void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
+
+  const std::vector<std::string>& violations() const { return violations_; }
+  // Objects made and not destroyed.
+  size_t objects() const;
+  uint64_t writes_placed() const { return writes_placed_; }
+
+  ibv_device** GetDeviceList(int* count) override;
+  void FreeDeviceList(ibv_device** list) override { delete[] list; }
+  ibv_context* OpenDevice(ibv_device* device) override;
+  int CloseDevice(ibv_context* context) override;
+  int QueryDevice(ibv_context* context, ibv_device_attr* attributes) override;
+  int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) override;
+  int QueryGid(ibv_context* context, uint32_t port, uint32_t index, ibv_gid_entry* entry) override;
+  int GetAsyncEvent(ibv_context* context, ibv_async_event* event) override;
+  void AckAsyncEvent(ibv_async_event*) override {}
+  ibv_pd* AllocPd(ibv_context* context) override;
+  int DeallocPd(ibv_pd* pd) override;
+  ibv_mr* RegMr(ibv_pd* pd, void* base, size_t bytes, int access) override;
+  int DeregMr(ibv_mr* mr) override;
+  ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) override;
+  int DestroyAh(ibv_ah* ah) override;
+  ibv_comp_channel* CreateCompChannel(ibv_context* context) override;
+  int DestroyCompChannel(ibv_comp_channel* channel) override;
+  ibv_cq* CreateCq(ibv_context* context, int entries, ibv_comp_channel* channel) override;
+  int DestroyCq(ibv_cq* cq) override;
+  int GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq) override;
+  void AckCqEvents(ibv_cq*, unsigned) override {}
+  int ReqNotifyCq(ibv_cq* cq) override;
+  int PollCq(ibv_cq* cq, int most, ibv_wc* completions) override;
+  ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attributes) override;
+  int DestroySrq(ibv_srq* srq) override;
+  int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override;
+  ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) override;
+  int ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override;
+  int DestroyQp(ibv_qp* qp) override;
+  int PostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
+  int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
+
+ private:
+  struct Cq;
+  struct Srq;
+  struct Qp;
+  struct Context;
+  struct Ah;
+  struct Device {
+    ibv_device device{};
+    bool up = true;
+    bool gids = true;
+    std::set<Context*> open;
+  };
+  struct Receive {
+    uint64_t id = 0;
+    uint64_t address = 0;
+    uint32_t bytes = 0;
+  };
+
+  void Violate(const std::string& what) { violations_.push_back(what); }
+  void Deliver();
+  void DeliverWrite(const Packet& packet, Qp& to);
+  void DeliverDatagram(const Packet& packet, Qp& to);
+  void Complete(Cq& cq, const ibv_wc& completion);
+  static void Tell(Context* context, const ibv_async_event& event);
+  Qp* FindQp(uint32_t number);
+
+  int max_cqe_;
+  std::vector<Device> devices_;
+  std::deque<Packet> wire_;
+  std::vector<Packet> parked_;
+  std::map<uint32_t, Qp*> qps_;
+  std::map<uint32_t, ibv_mr*> mrs_;  // by key
+  std::set<const void*> others_;     // contexts, domains, channels, queues, routes
+  uint32_t next_qp_ = 17;
+  uint32_t next_key_ = 0x100;
+  uint64_t writes_placed_ = 0;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace paceline::support

@@ -1,0 +1,159 @@
+// The verbs lane: packets, writes, room, and what the card says of its port.
+#include <poll.h>
+
+#include "tests/unit/transport/lane/verbs/verbs_fixture.h"
+
+namespace paceline::support {
+namespace {
+
+using VerbsLaneTest = VerbsFixture;
+
+TEST_F(VerbsLaneTest, PacketsArriveWithTheirSource) {
+  SendPacket(*a_, to_b_, "there");
+  SendPacket(*b_, to_a_, "back");
+  const auto at_b = Receive(*b_), at_a = Receive(*a_);
+  ASSERT_EQ(at_b.size(), 1u);
+  EXPECT_EQ(at_b[0].bytes, "there");
+  EXPECT_TRUE(at_b[0].source == a_->address());
+  ASSERT_EQ(at_a.size(), 1u);
+  EXPECT_EQ(at_a[0].bytes, "back");
+  EXPECT_TRUE(at_a[0].source == b_->address());
+}
+
+TEST_F(VerbsLaneTest, WritesArePlacedAndTold) {
+  Send(WriteOf(0x01020304, 1000, 3, 99));
+  const auto arrived = Run();
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_EQ(arrived[0].kind, SegmentKind::kWrite);
+  EXPECT_EQ(arrived[0].immediate, 0x01020304u);
+  EXPECT_EQ(arrived[0].connection, 99u);
+  EXPECT_EQ(arrived[0].entropy, 3u);
+  EXPECT_EQ(arrived[0].placed, 1000u);
+  EXPECT_EQ(memory_[999], 4u);
+  EXPECT_EQ(memory_[1000], 0u);
+}
+
+TEST_F(VerbsLaneTest, WritesOfNothingAndInlineAndFromRegisteredMemory) {
+  Send(WriteOf(1, 0));
+  Send(WriteOf(2, 10));
+  Run();
+  std::vector<uint8_t> own(4096, 77);
+  const uint64_t key = a_->RegisterMemory(own.data(), own.size());
+  TxSegment segment = WriteOf(3, 4096);
+  segment.payload = own.data();
+  Send(segment);
+  EXPECT_EQ(Immediates(Run()), List({3}));
+  EXPECT_EQ(memory_[4095], 77u);
+  a_->DeregisterMemory(key);
+}
+
+TEST_F(VerbsLaneTest, ABurstKeepsItsOrderOnEachPath) {
+  std::vector<TxSegment> burst;
+  for (uint32_t i = 0; i < 64; ++i) burst.push_back(WriteOf(i, 8, static_cast<uint16_t>(i / 8 % 4)));
+  EXPECT_EQ(a_->Send(burst), 64u);
+  const auto arrived = Run();
+  ASSERT_EQ(arrived.size(), 64u);
+  std::array<int64_t, 4> last = {-1, -1, -1, -1};
+  for (const Arrived& one : arrived) {
+    EXPECT_GT(one.immediate, last[one.entropy]);
+    last[one.entropy] = one.immediate;
+  }
+}
+
+TEST_F(VerbsLaneTest, RevokedMemoryIsNotWritten) {
+  Send(WriteOf(1, 100));
+  Run();
+  b_->DeregisterMemory(key_);
+  memory_.assign(memory_.size(), 0);
+  Send(WriteOf(2, 100));
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(memory_[0], 0u);
+}
+
+// The card completes nothing while nobody polls: the lane must not post more than its queues hold.
+TEST_F(VerbsLaneTest, AFullPathStopsItsPeerAndIsFreedByLooking) {
+  Send(WriteOf(0, 8));
+  Run();
+  uint32_t sent = 0;
+  cards_.hook = [](const FakeVerbs::Packet&) { return FakeVerbs::Fate::kDrop; };
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<TxSegment> burst(64, WriteOf(1, 2000));
+    a_->Send(burst);
+    sent += 64;
+  }
+  EXPECT_GT(a_->counters().tx_drops, 0u);
+  EXPECT_EQ(a_->counters().tx_packets + a_->counters().tx_drops, sent + 1);
+  EXPECT_GT(a_->RoomTo(to_b_), 0u) << "what was sent is done, the lane has only to look";
+}
+
+TEST_F(VerbsLaneTest, ManyPacketsNeverOverrunAQueue) {
+  for (int i = 0; i < 2000; ++i) SendPacket(*a_, to_b_, "x");
+  EXPECT_GT(a_->counters().tx_drops, 0u);
+  EXPECT_GT(a_->RoomTo(to_b_), 0u);
+  const auto arrived = Receive(*b_);
+  EXPECT_EQ(arrived.size() + a_->counters().tx_drops, 2000u);
+}
+
+TEST_F(VerbsLaneTest, WhatDoesNotFitIsDroppedAndCounted) {
+  Send(WriteOf(1, 100));
+  Run();
+  TxSegment phantom = WriteOf(2, 100);
+  phantom.payload = nullptr;
+  Send(phantom);
+  Send(WriteOf(3, a_->capabilities().max_write_bytes + 1));
+  EXPECT_EQ(a_->counters().tx_drops, 2u);
+  EXPECT_TRUE(Run().empty());
+}
+
+TEST_F(VerbsLaneTest, APortThatGoesDownIsToldAndComesBackWithNewPaths) {
+  Send(WriteOf(1, 100));
+  Run();
+  const std::vector<uint32_t> before = cards_.PathQps(0);
+  cards_.SetPort(0, false);
+  Run(Duration::Millis(20));
+  EXPECT_FALSE(a_->status().up);
+  const uint32_t changes = a_->status().change_count;
+  cards_.SetPort(0, true);
+  Run(Duration::Millis(20));
+  EXPECT_TRUE(a_->status().up);
+  EXPECT_GT(a_->status().change_count, changes);
+  Send(WriteOf(2, 100));
+  EXPECT_EQ(Immediates(Run()), List({2}));
+  EXPECT_NE(cards_.PathQps(0), before);
+}
+
+// Sent before the lane has heard that the port is down: the card fails the QP.
+TEST_F(VerbsLaneTest, ADatagramQpThatFailedIsStartedAgain) {
+  cards_.SetPort(0, false);
+  SendPacket(*a_, to_b_, "lost");
+  for (int i = 0; i < 20; ++i) SendPacket(*a_, to_b_, "lost too");
+  Run(Duration::Millis(20));
+  EXPECT_FALSE(a_->status().up);
+  cards_.SetPort(0, true);
+  Run(Duration::Millis(300));
+  EXPECT_TRUE(a_->status().up);
+  SendPacket(*a_, to_b_, "again");
+  SendPacket(*b_, to_a_, "back");
+  const auto arrived = Receive(*b_);
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_EQ(arrived[0].bytes, "again");
+  EXPECT_EQ(Receive(*a_).size(), 1u);
+}
+
+TEST_F(VerbsLaneTest, TheDescriptorTellsOfWhatIsThere) {
+  Run();
+  ASSERT_TRUE(b_->PrepareToWait());
+  pollfd waiting{b_->wait_descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&waiting, 1, 0), 0);
+  SendPacket(*a_, to_b_, "x");
+  Receive(*a_);  // the wire moves when somebody polls
+  EXPECT_EQ(poll(&waiting, 1, 0), 1);
+  EXPECT_EQ(Receive(*b_).size(), 1u);
+  SendPacket(*a_, to_b_, "y");
+  Receive(*a_);
+  EXPECT_FALSE(b_->PrepareToWait()) << "something has come";
+  EXPECT_EQ(Receive(*b_).size(), 1u);
+}
+
+}  // namespace
+}  // namespace paceline::support

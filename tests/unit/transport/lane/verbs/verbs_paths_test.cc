@@ -1,0 +1,227 @@
+// The queue pairs of paths: how they are opened, what ends them, and that nothing of an earlier one lands after a later
+// one has been accepted.
+#include "tests/unit/transport/lane/verbs/verbs_fixture.h"
+#include "transport/lane/verbs/verbs_messages.h"
+
+namespace paceline::support {
+namespace {
+
+using Fate = FakeVerbs::Fate;
+using Packet = FakeVerbs::Packet;
+
+class VerbsPathsTest : public VerbsFixture {
+ protected:
+  // The lane's own messages of this type, as a hook sees them.
+  static bool IsMessage(const Packet& packet, VerbsMessageType type) {
+    if (packet.write || !packet.has_immediate) return false;
+    const auto message = ParseVerbsMessage(packet.bytes);
+    return message.has_value() && message->type == type;
+  }
+};
+
+TEST_F(VerbsPathsTest, WhatWaitedForTheAnswerGoesInOrder) {
+  for (uint32_t i = 1; i <= 5; ++i) Send(WriteOf(i, 100));
+  EXPECT_EQ(Immediates(Run()), List({1, 2, 3, 4, 5}));
+  EXPECT_EQ(cards_.PathQps(0).size(), 1u);
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+}
+
+TEST_F(VerbsPathsTest, EachConnectionAndEntropyHasItsOwn) {
+  Send(WriteOf(1, 100, 0, 7));
+  Send(WriteOf(2, 100, 1, 7));
+  Send(WriteOf(3, 100, 0, 8));
+  Run();
+  EXPECT_EQ(cards_.PathQps(1).size(), 3u);
+}
+
+TEST_F(VerbsPathsTest, ALostOpenOrAcceptIsMadeUpFor) {
+  for (const VerbsMessageType lost : {VerbsMessageType::kOpen, VerbsMessageType::kAccept}) {
+    int left = 2;
+    cards_.hook = [&left, lost](const Packet& packet) {
+      return IsMessage(packet, lost) && left-- > 0 ? Fate::kDrop : Fate::kDeliver;
+    };
+    const uint32_t immediate = static_cast<uint32_t>(lost);
+    Send(WriteOf(immediate, 100, static_cast<uint16_t>(lost)));
+    EXPECT_EQ(Immediates(Run(Duration::Millis(200))), List({immediate}));
+  }
+  EXPECT_EQ(cards_.PathQps(1).size(), 2u) << "an Open that comes again makes no second QP";
+}
+
+TEST_F(VerbsPathsTest, NobodyAnswers) {
+  cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kDeliver : Fate::kDrop; };
+  for (uint32_t i = 0; i < 300; ++i) Send(WriteOf(i, 2000));
+  Run(Duration::Seconds(30));
+  EXPECT_EQ(a_->counters().tx_drops, 300u);
+  EXPECT_TRUE(cards_.PathQps(0).empty());
+  cards_.hook = nullptr;
+  Send(WriteOf(1, 100));
+  EXPECT_EQ(Immediates(Run()), List({1})) << "all slots are free again, and the path opens";
+}
+
+TEST_F(VerbsPathsTest, AFailedQpIsReplacedAndNothingOfItLandsLate) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kPark : Fate::kDeliver; };
+  Send(WriteOf(2, 100));
+  Run();
+  cards_.hook = nullptr;
+  cards_.FailQp(cards_.PathQps(0)[0]);
+  Run(Duration::Millis(20));
+  Send(WriteOf(3, 100));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+  cards_.ReleaseParked();
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(memory_[0], 3u) << "the second write landed after the third";
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+}
+
+TEST_F(VerbsPathsTest, AFailedQpOfTheOtherSideIsToldAndReplaced) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.FailQp(cards_.PathQps(1)[0]);
+  Run(Duration::Millis(20));
+  EXPECT_TRUE(cards_.PathQps(1).empty());
+  EXPECT_TRUE(cards_.PathQps(0).empty());
+  Send(WriteOf(2, 100));
+  EXPECT_EQ(Immediates(Run()), List({2}));
+}
+
+TEST_F(VerbsPathsTest, AResetPathHasAnotherQpAndNothingOfTheOldOneLandsLate) {
+  Send(WriteOf(1, 100));
+  Run();
+  const uint32_t before = cards_.PathQps(0)[0];
+  cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kPark : Fate::kDeliver; };
+  Send(WriteOf(2, 100));
+  Run();
+  cards_.hook = nullptr;
+  a_->ResetPath(to_b_, 7, 0);
+  Send(WriteOf(3, 100));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+  EXPECT_NE(cards_.PathQps(0)[0], before);
+  cards_.ReleaseParked();
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(memory_[0], 3u);
+}
+
+// The Close is lost: the Open of the next attempt must end the old QP all the same.
+TEST_F(VerbsPathsTest, AnOpenEndsTheQpOfTheAttemptBefore) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.hook = [](const Packet& packet) {
+    if (packet.write) return Fate::kPark;
+    return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
+  };
+  Send(WriteOf(2, 100));
+  Run();
+  a_->ResetPath(to_b_, 7, 0);
+  Run();
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u) << "it does not know yet";
+  cards_.hook = nullptr;
+  Send(WriteOf(3, 100));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+  cards_.ReleaseParked();
+  EXPECT_TRUE(Run().empty());
+}
+
+TEST_F(VerbsPathsTest, AnOldOpenThatComesLateEndsNothing) {
+  bool park = true;
+  cards_.hook = [&park](const Packet& packet) {
+    return park && IsMessage(packet, VerbsMessageType::kOpen) ? Fate::kPark : Fate::kDeliver;
+  };
+  Send(WriteOf(1, 100));
+  Run(Duration::Millis(30));
+  park = false;
+  Run(Duration::Millis(100));  // the Open that was repeated opens the path
+  a_->EndWrites(to_b_, 7);
+  Send(WriteOf(2, 100));
+  EXPECT_EQ(Immediates(Run()), List({2}));
+  const auto qps = cards_.PathQps(1);
+  cards_.ReleaseParked();
+  Run();
+  EXPECT_EQ(cards_.PathQps(1), qps);
+  Send(WriteOf(3, 100));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+}
+
+TEST_F(VerbsPathsTest, AnOldAcceptThatComesLateOpensNothing) {
+  int left = 1;
+  cards_.hook = [&left](const Packet& packet) {
+    return IsMessage(packet, VerbsMessageType::kAccept) && left-- > 0 ? Fate::kPark : Fate::kDeliver;
+  };
+  Send(WriteOf(1, 100));
+  Run();
+  a_->EndWrites(to_b_, 7);
+  Send(WriteOf(2, 100));
+  cards_.ReleaseParked();
+  Receive(*a_);  // the first Accept is there, the second Open has not been looked at
+  EXPECT_EQ(Immediates(Run(Duration::Millis(100))), List({2}));
+}
+
+TEST_F(VerbsPathsTest, AConnectionOrAPeerThatEndsTakesItsPathsAlong) {
+  Send(WriteOf(1, 100, 0, 7));
+  Send(WriteOf(2, 100, 0, 8));
+  Run();
+  a_->EndWrites(to_b_, 7);
+  Run();
+  EXPECT_EQ(cards_.PathQps(0).size(), 1u);
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+  a_->ClosePeer(to_b_);
+  Run();
+  EXPECT_TRUE(cards_.PathQps(0).empty());
+  EXPECT_TRUE(cards_.PathQps(1).empty());
+}
+
+TEST_F(VerbsPathsTest, MorePathsThanTheLaneHasTakeTurns) {
+  for (uint32_t connection = 0; connection < 300; ++connection) {
+    now_ = now_ + Duration::Millis(1);
+    Send(WriteOf(connection, 100, 0, connection));
+    EXPECT_EQ(Immediates(Run()), List({connection}));
+  }
+  EXPECT_LE(cards_.PathQps(0).size(), 256u);
+  EXPECT_EQ(a_->counters().tx_drops, 0u);
+}
+
+// Completions that a card forgets with a QP had taken receives from the queue that all share.
+TEST_F(VerbsPathsTest, EndedPathsTakeNoReceivesAlong) {
+  for (uint32_t round = 0; round < 150; ++round) {
+    Send(WriteOf(0, 8));
+    Run();
+    cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kPark : Fate::kDeliver; };
+    for (uint32_t i = 0; i < 32; ++i) Send(WriteOf(i, 8));
+    Receive(*a_);
+    cards_.hook = nullptr;
+    a_->EndWrites(to_b_, 7);
+    cards_.ReleaseParked();
+    std::array<RxSegment, 1> one;
+    b_->Receive(one, now_);  // Close is there, and the writes behind it
+    ASSERT_TRUE(cards_.PathQps(1).empty());
+    Run();
+  }
+  Send(WriteOf(5, 8));
+  EXPECT_EQ(Immediates(Run()), List({5}));
+}
+
+TEST_F(VerbsPathsTest, ALaneThatIsMadeAnewStartsItsPathsAnew) {
+  Send(WriteOf(1, 100));
+  Run();
+  a_.reset();
+  a_ = Make("fake0");  // with the number of the datagram QP that was
+  to_b_ = a_->OpenPeer(b_->address());
+  Send(WriteOf(2, 100));
+  EXPECT_EQ(Immediates(Run()), List({2}));
+}
+
+TEST_F(VerbsPathsTest, Garbage) {
+  // Damaged messages under the lane's own mark change nothing; a foreign Close ends nobody's path.
+  Send(WriteOf(1, 100));
+  Run();
+  auto third = Make("fake0");
+  const uint32_t to_b = third->OpenPeer(b_->address());
+  SendPacket(*third, to_b, std::string(28, '\0'));
+  EXPECT_EQ(Run().size(), 1u) << "without the mark it is a packet";
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+}
+
+}  // namespace
+}  // namespace paceline::support
