@@ -100,12 +100,7 @@ std::vector<uint32_t> FakeVerbs::PathQps(uint32_t device) const {
   return numbers;
 }
 
-uint32_t FakeVerbs::DatagramQp(uint32_t device) const {
-  for (const auto& [number, qp] : qps_) {
-    if (qp->device == device && qp->qp_type == IBV_QPT_UD) return number;
-  }
-  return 0;
-}
+ibv_qp_type FakeVerbs::TypeOf(uint32_t qp_number) const { return qps_.at(qp_number)->qp_type; }
 
 void FakeVerbs::Tell(Context* context, const ibv_async_event& event) {
   context->events.push_back(event);

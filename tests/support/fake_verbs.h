@@ -47,7 +47,7 @@ class FakeVerbs final : public VerbsCalls {
   void FailQp(uint32_t number);
   // Numbers of the connected QPs of a device, the oldest first.
   std::vector<uint32_t> PathQps(uint32_t device) const;
-  uint32_t DatagramQp(uint32_t device) const;
+  ibv_qp_type TypeOf(uint32_t qp_number) const;
   void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
 
   const std::vector<std::string>& violations() const { return violations_; }

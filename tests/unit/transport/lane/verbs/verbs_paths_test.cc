@@ -212,15 +212,24 @@ TEST_F(VerbsPathsTest, ALaneThatIsMadeAnewStartsItsPathsAnew) {
   EXPECT_EQ(Immediates(Run()), List({2}));
 }
 
-TEST_F(VerbsPathsTest, Garbage) {
-  // Damaged messages under the lane's own mark change nothing; a foreign Close ends nobody's path.
+TEST_F(VerbsPathsTest, ALanesOwnMessageWithoutItsMarkIsAPacket) {
   Send(WriteOf(1, 100));
   Run();
-  auto third = Make("fake0");
-  const uint32_t to_b = third->OpenPeer(b_->address());
-  SendPacket(*third, to_b, std::string(28, '\0'));
-  EXPECT_EQ(Run().size(), 1u) << "without the mark it is a packet";
+  VerbsMessage message;
+  message.mtu = 4096;
+  const auto bytes = EncodeVerbsMessage(message);
+  SendPacket(*a_, to_b_, std::string(bytes.begin(), bytes.end()));
+  EXPECT_EQ(Run().size(), 1u);
   EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+}
+
+TEST_F(VerbsPathsTest, ReliableQpsCarryThePathsWhenAskedFor) {
+  a_ = Make("fake0", true);
+  to_b_ = a_->OpenPeer(b_->address());
+  Send(WriteOf(1, 100));
+  EXPECT_EQ(Immediates(Run()), List({1}));
+  EXPECT_EQ(cards_.TypeOf(cards_.PathQps(0)[0]), IBV_QPT_RC);
+  EXPECT_EQ(cards_.TypeOf(cards_.PathQps(1)[0]), IBV_QPT_RC);
 }
 
 }  // namespace
