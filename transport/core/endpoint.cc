@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "transport/base/ordered_copy.h"
 #include "transport/core/endpoint_impl.h"
 
 namespace paceline {
@@ -15,6 +16,9 @@ PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& la
   info.delay_error = lane.delay_error;
   info.segment_bytes = lane.max_packet_bytes - data_header_bytes;
   if (lane.remote_placement) info.segment_bytes = std::min(info.segment_bytes, lane.max_write_bytes);
+  if (options.ordered_placement && info.segment_bytes >= kOrderedLineBytes) {
+    info.segment_bytes -= info.segment_bytes % kOrderedLineBytes;
+  }
   info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : data_header_bytes);
   info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64 + trailer_bytes);
   info.burst_segments = std::max(1u, lane.burst_segments);

@@ -46,6 +46,8 @@ struct EndpointOptions {
   std::string path_policy = "reps";         // see core/path/path_policy.h
   uint32_t entropies = 64;                  // routes per pair of ports; at most what the lane offers
   uint32_t eager_bytes = limits::kDefaultEagerBytes;
+  // Payload is placed by OrderedCopy, in segments of whole lines: for memory that is watched while it is written.
+  bool ordered_placement = false;
   uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
   uint32_t max_connections = 65536;
   uint32_t max_operations = 4096;                 // per connection and direction

@@ -61,6 +61,10 @@ struct ContextOptions {
   // send that is complete has been received, and its process may close the connection and end
   bool matched_sends = false;
 
+  // PACELINE_ORDERED_PLACEMENT: 1 or 0; for receive buffers that are watched while data arrive (a GPU that polls flags in
+  // them): eight aligned bytes change at once, and the last eight of each aligned 128 come last. Both sides alike
+  bool ordered_placement = false;
+
   // -- time-outs in milliseconds (0: the default)
   uint32_t connect_timeout_ms = 0;  // PACELINE_CONNECT_TIMEOUT_MS
   uint32_t peer_timeout_ms = 0;     // PACELINE_PEER_TIMEOUT_MS: silence after which a peer is given up

@@ -107,6 +107,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Number("PACELINE_UNEXPECTED_BYTES", options.unexpected_bytes);
   reader.Number("PACELINE_EAGER_BYTES", options.eager_bytes);
   reader.Switch("PACELINE_MATCHED_SENDS", options.matched_sends);
+  reader.Switch("PACELINE_ORDERED_PLACEMENT", options.ordered_placement);
   reader.Number("PACELINE_CONNECT_TIMEOUT_MS", options.connect_timeout_ms);
   reader.Number("PACELINE_LINGER_MS", options.linger_ms);
   reader.Number("PACELINE_PEER_TIMEOUT_MS", options.peer_timeout_ms);

@@ -52,6 +52,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
   setenv("PACELINE_TRAFFIC_CLASS", "104", 1);
   setenv("PACELINE_MATCHED_SENDS", "1", 1);
+  setenv("PACELINE_ORDERED_PLACEMENT", "1", 1);
   auto options = ContextOptions::FromEnvironment();
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_THAT(options->bind, ElementsAre("eth0", "192.0.2.1"));
@@ -64,6 +65,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_EQ(ToLaneOptions(*options)->traffic_class, 104);
   options->congestion_control_parameters.clear();
   EXPECT_EQ(ToEngineOptions(*options)->endpoint.eager_bytes, 0u);
+  EXPECT_TRUE(ToEngineOptions(*options)->endpoint.ordered_placement);
 }
 
 TEST_F(OptionsTest, ErrorsNameVariableAndValue) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/base/ordered_copy.h"
 #include "transport/base/sequence.h"
 #include "transport/core/connection.h"
 #include "transport/core/rx/apply_atomic.h"
@@ -325,7 +326,12 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
 
 void Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count) {
   if (message->target == nullptr || offset >= message->target_bytes) return;
-  std::memcpy(message->target + offset, bytes, std::min(count, message->target_bytes - offset));
+  const uint64_t fits = std::min(count, message->target_bytes - offset);
+  if (context_->options.ordered_placement) {
+    OrderedCopy(message->target + offset, bytes, fits);
+  } else {
+    std::memcpy(message->target + offset, bytes, fits);
+  }
 }
 
 // ---- completion

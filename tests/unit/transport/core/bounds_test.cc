@@ -155,6 +155,24 @@ TEST_P(BoundsTest, MoreLargeMessagesThanMayBeOpen) {
   AwaitAll();
 }
 
+// Who watches memory while it is written must not find a line of 128 bytes in two segments, which may come in any order.
+TEST_P(BoundsTest, SegmentsOfOrderedPlacementAreWholeLines) {
+  WorldOptions options = Options();
+  constexpr uint32_t kSegment = 1000;  // 7 lines and some
+  options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+  options.hca_capabilities.max_packet_bytes = options.packet_capabilities.max_packet_bytes;
+  options.hca_capabilities.max_write_bytes = kSegment;
+  options.endpoint.ordered_placement = true;
+  Start(options);
+  GuardedBuffer& out = NewFilled(9 * kSegment, 3);
+  GuardedBuffer& in = NewBuffer(9 * kSegment);
+  Receive(1, in, 1);
+  Send(0, out, 1);
+  AwaitAll();
+  EXPECT_TRUE(in.Holds(3));
+  EXPECT_EQ(world().endpoint(0).counters().tx_data_packets, 11u) << "9,000 bytes in segments of 896";
+}
+
 // Both sides fill their window of open messages with requests; the answers need numbers of it too.
 TEST_P(BoundsTest, RequestsOfBothSidesLeaveRoomForTheAnswers) {
   WorldOptions options = Options();
