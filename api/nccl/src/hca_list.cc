@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 
 namespace paceline::nccl {
@@ -16,8 +17,10 @@ api::Result<HcaList> HcaList::Parse(std::string_view text) {
   };
   list.excludes_ = consume('^');
   list.exact_ = consume('=');
-  const std::vector<std::string> names = absl::StrSplit(rest, ',', absl::SkipWhitespace());
-  list.names_ = names;
+  for (const auto& part : absl::StrSplit(rest, ',', absl::SkipWhitespace())) {
+    list.names_.emplace_back(absl::StripAsciiWhitespace(part));
+  }
+  const std::vector<std::string>& names = list.names_;
   const bool odd = std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return name.find_first_of("^= \t") != std::string::npos;
   });

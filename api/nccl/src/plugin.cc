@@ -46,6 +46,7 @@ abi::Result Refuse(const std::string& why) {
 api::ContextOptions Defaults() {
   api::ContextOptions options;
   options.prompt_acks = true;         // NCCL stops calling when it has what it waits for
+  options.ordered_placement = true;   // kernels of LL and LL128 poll flags in what is being received
   options.matched_sends = true;       // a completed send has met its receive: its rank may close, finalize and exit
   options.max_completions = 1 << 20;  // 32 groups of 8 in some thousand comms
   return options;

@@ -33,8 +33,6 @@ class Net {
 
   virtual int version() const = 0;
   virtual const char* name() const = 0;
-  bool has_communicators() const { return version() >= 11; }
-  bool has_virtual_devices() const { return version() >= 9; }
   bool has_profiler() const { return version() >= 10; }
 
   // `communicator`: stays nullptr before v11.

@@ -1,0 +1,365 @@
+// The plugin as NCCL has it: loaded by path, called through its tables, both ends in this process. One test per rule
+// that is easy to get wrong; tests/interop/nccl has what takes several processes.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <numeric>
+
+#include "tests/interop/nccl/net.h"
+
+namespace paceline::nccl_test {
+namespace {
+
+using abi::Result;
+using ::testing::HasSubstr;
+
+std::mutex log_mutex;
+std::vector<std::string> logged;
+
+void Record(abi::LogLevel level, unsigned long, const char*, int, const char* format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  const std::lock_guard lock(log_mutex);
+  logged.push_back(std::to_string(static_cast<int>(level)) + " " + text);
+}
+
+std::string LastLog() {
+  const std::lock_guard lock(log_mutex);
+  return logged.empty() ? "" : logged.back();
+}
+
+std::vector<std::string> profiled;
+Result Profile(void** event, abi::ProfilerEvent type, void* parent, int64_t, void*) {
+  profiled.push_back((type == abi::ProfilerEvent::kStart ? "start " : "stop ") +
+                     std::string(static_cast<const char*>(parent == nullptr ? *event : parent)));
+  if (type == abi::ProfilerEvent::kStart) *event = parent;
+  return Result::kSuccess;
+}
+
+size_t Threads() {
+  size_t count = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.' ? 1 : 0;
+  closedir(tasks);
+  return count;
+}
+
+class PluginTest : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"PACELINE_TRAFFIC_CLASS", "PACELINE_BIND", "PACELINE_LANE", "PACELINE_GPU_STAGING"}) {
+      unsetenv(name);
+    }
+    setenv("PACELINE_HCA", "=lo", 1);
+    setenv("PACELINE_COUNTERS", "0", 1);
+    profiled.clear();
+    threads_before_ = Threads();
+    auto loaded = Net::Load(PACELINE_NCCL_PLUGIN, GetParam());
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    net_ = *std::move(loaded);
+    ASSERT_EQ(net_->Init(&communicator_, 1, abi::kUndefined, Record, Profile), Result::kSuccess);
+  }
+  void TearDown() override {
+    if (net_ == nullptr) return;
+    Close();
+    EXPECT_EQ(net_->Finalize(communicator_), Result::kSuccess);
+    EXPECT_EQ(Threads(), threads_before_) << "all threads are joined before the library is unloaded";
+  }
+
+  void Close() {
+    if (send_ != nullptr) {
+      EXPECT_EQ(net_->CloseSend(send_), Result::kSuccess);
+    }
+    if (receive_ != nullptr) {
+      EXPECT_EQ(net_->CloseReceive(receive_), Result::kSuccess);
+    }
+    send_ = receive_ = nullptr;
+  }
+
+  void Connect(int device = 0) {
+    uint8_t handle[abi::kHandleBytes];
+    void* listener = nullptr;
+    ASSERT_EQ(net_->Listen(communicator_, device, handle, &listener), Result::kSuccess);
+    void* early = &early;
+    ASSERT_EQ(net_->Accept(listener, &early), Result::kSuccess);
+    EXPECT_EQ(early, nullptr) << "nobody has connected";
+    for (int i = 0; i < 1'000'000 && (send_ == nullptr || receive_ == nullptr); ++i) {
+      // Each time with a fresh copy of the handle: what is remembered is not its place in memory.
+      std::vector<uint8_t> copy(handle, handle + sizeof(handle));
+      if (send_ == nullptr) {
+        ASSERT_EQ(net_->Connect(communicator_, device, abi::kUndefined, copy.data(), &send_), Result::kSuccess);
+      }
+      if (receive_ == nullptr) {
+        ASSERT_EQ(net_->Accept(listener, &receive_), Result::kSuccess);
+      }
+      sched_yield();
+    }
+    ASSERT_TRUE(send_ != nullptr && receive_ != nullptr);
+    EXPECT_EQ(net_->CloseListen(listener), Result::kSuccess);
+  }
+
+  void* Send(void* data, size_t bytes, int tag, void* parent = nullptr) {
+    void* request = nullptr;
+    EXPECT_EQ(net_->Send(send_, {.data = data, .bytes = bytes, .tag = tag, .parent = parent}, &request),
+              Result::kSuccess);
+    return request;
+  }
+  void* Receive(const std::vector<Slot>& slots) {
+    void* request = nullptr;
+    EXPECT_EQ(net_->Receive(receive_, slots.data(), static_cast<int>(slots.size()), &request), Result::kSuccess);
+    return request;
+  }
+  // Result of the test that said done.
+  Result Await(void* request, int* bytes = nullptr) {
+    for (int i = 0; i < 10'000'000; ++i) {
+      int done = -1;
+      const Result result = net_->Test(request, &done, bytes);
+      EXPECT_TRUE(done == 0 || done == 1) << "test always writes done";
+      if (done == 1 || result != Result::kSuccess) return result;
+      sched_yield();
+    }
+    return Result::kInternalError;
+  }
+
+  std::unique_ptr<Net> net_;
+  void* communicator_ = nullptr;
+  void *send_ = nullptr, *receive_ = nullptr;
+  size_t threads_before_ = 0;
+};
+
+class VirtualDeviceTest : public PluginTest {};  // from v9
+class CommunicatorTest : public PluginTest {};   // from v11
+
+TEST_P(PluginTest, StatesWhatItCanDo) {
+  abi::PropertiesV12 properties{};
+  ASSERT_EQ(net_->Properties(0, &properties), Result::kSuccess);
+  EXPECT_STREQ(properties.name, "lo");
+  EXPECT_EQ(properties.pointer_support, abi::kPointerHost);
+  EXPECT_EQ(properties.max_receives, 8);
+  if (GetParam() >= 8) {
+    EXPECT_EQ(properties.registration_is_global, 1);
+  }
+  if (GetParam() >= 9) {
+    EXPECT_LE(properties.max_p2p_bytes, size_t{1} << 30) << "test reports sizes as int";
+    EXPECT_EQ(properties.force_flush, 0);
+    EXPECT_EQ(properties.virtual_device.count, 1);
+  }
+  if (GetParam() >= 12) {
+    EXPECT_EQ(properties.rail, -1);
+    EXPECT_EQ(properties.plane, -1);
+  }
+  EXPECT_EQ(net_->Properties(1, &properties), Result::kInvalidArgument);
+  EXPECT_THAT(LastLog(), HasSubstr("there is no device 1"));
+}
+
+TEST_P(PluginTest, EqualTagsOfAGroupTakeItsSlotsInOrder) {
+  Connect();
+  uint32_t to[6] = {}, from[6] = {10, 11, 12, 13, 14, 15};
+  const auto slot = [&](int i, int tag) { return Slot{.data = &to[i], .bytes = 4, .tag = tag}; };
+  void* first = Receive({slot(0, 7), slot(1, 7), slot(2, 9)});
+  void* second = Receive({slot(3, 9), slot(4, 7), slot(5, 7)});
+  std::vector<void*> sends;
+  for (const auto& [value, tag] : {std::pair{0, 9}, {1, 7}, {2, 7}, {3, 7}, {4, 9}, {5, 7}}) {
+    sends.push_back(Send(&from[value], 4, tag));
+  }
+  int bytes[4] = {-1, -1, -1, -5};
+  EXPECT_EQ(Await(first, bytes), Result::kSuccess);
+  EXPECT_THAT(bytes, ::testing::ElementsAre(4, 4, 4, -5)) << "one done, three sizes";
+  EXPECT_EQ(Await(second), Result::kSuccess);
+  for (void* send : sends) EXPECT_EQ(Await(send), Result::kSuccess);
+  EXPECT_THAT(to, ::testing::ElementsAre(11, 12, 10, 14, 13, 15));
+}
+
+TEST_P(PluginTest, WithoutRoomTheRequestIsNullAndLaterItIsNot) {
+  Connect();
+  uint32_t value = 5, to[2000] = {};
+  std::vector<void*> receives;
+  while (receives.size() < 2000) {
+    void* request = Receive({{.data = &to[receives.size()], .bytes = 4}});
+    if (request == nullptr) break;
+    receives.push_back(request);
+  }
+  ASSERT_LT(receives.size(), 2000u) << "requests have a bound";
+  ASSERT_GE(receives.size(), 32u) << "NCCL has so many in flight";
+  EXPECT_EQ(Await(Send(&value, 4, 0)), Result::kSuccess);
+  EXPECT_EQ(Await(receives.front()), Result::kSuccess);
+  EXPECT_NE(Receive({{.data = &to[1999], .bytes = 4}}), nullptr);
+}
+
+TEST_P(PluginTest, ASendIsNotDoneBeforeItsReceive) {
+  Connect();
+  uint8_t value = 5, to = 0;
+  void* send = Send(&value, 1, 0);
+  for (int i = 0; i < 20'000; ++i) {
+    int done = -1;
+    ASSERT_EQ(net_->Test(send, &done, nullptr), Result::kSuccess);
+    ASSERT_EQ(done, 0) << "its rank might end now";
+  }
+  void* receive = Receive({{.data = &to, .bytes = 1}});
+  EXPECT_EQ(Await(send), Result::kSuccess);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(to, 5);
+}
+
+TEST_P(PluginTest, ALongerSendIsAnErrorAndWritesNothingBehindTheBuffer) {
+  Connect();
+  std::vector<uint8_t> from(100'000, 1), to(100'000, 9);
+  void* receive = Receive({{.data = to.data(), .bytes = 50'000}});
+  Send(from.data(), from.size(), 0);
+  EXPECT_EQ(Await(receive), Result::kRemoteError);
+  EXPECT_THAT(LastLog(), HasSubstr("longer than its receive"));
+  EXPECT_EQ(to[50'000], 9);
+}
+
+TEST_P(PluginTest, NothingIsLeftToFlush) {
+  Connect();
+  uint32_t from = 3, to = 0;
+  void* receive = Receive({{.data = &to, .bytes = 4}});
+  void* send = Send(&from, 4, 0);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(to, 3u);
+  const Slot slot{.data = &to, .bytes = 4};
+  void* request = &request;
+  EXPECT_EQ(net_->Flush(receive_, &slot, 1, &request), Result::kSuccess);
+  EXPECT_EQ(request, nullptr);
+  EXPECT_EQ(Await(send), Result::kSuccess);
+}
+
+TEST_P(PluginTest, RegisteredMemoryIsGoodForAnyCommAndItsBoundsAreKept) {
+  Connect();
+  std::vector<uint8_t> buffer(1000);
+  void* memory = nullptr;
+  ASSERT_EQ(net_->Register(send_, buffer.data(), buffer.size(), abi::kPointerHost, &memory), Result::kSuccess);
+  Slot slot{.data = buffer.data() + 500, .bytes = 500, .memory = memory};
+  void* request = nullptr;
+  EXPECT_EQ(net_->Receive(receive_, &slot, 1, &request), Result::kSuccess);
+  EXPECT_EQ(Await(Send(buffer.data(), 500, 0)), Result::kSuccess);
+  EXPECT_EQ(Await(request), Result::kSuccess);
+  slot.bytes = 501;
+  EXPECT_EQ(net_->Receive(receive_, &slot, 1, &request), Result::kInvalidArgument);
+  EXPECT_THAT(LastLog(), HasSubstr("501 bytes"));
+  EXPECT_EQ(net_->Deregister(receive_, memory), Result::kSuccess);
+}
+
+TEST_P(PluginTest, MemoryOfAGpuIsRefusedWhereItIsNotOffered) {
+  Connect();
+  int value = 0;
+  void* memory = &memory;
+  EXPECT_EQ(net_->Register(send_, &value, 4, abi::kPointerCuda, &memory), Result::kInvalidUsage);
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_THAT(LastLog(), HasSubstr("PACELINE_GPU_STAGING=1"));
+}
+
+TEST_P(PluginTest, TheDescriptorOfADmaBufIsNotKept) {
+  Connect();
+  int value = 0, fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  void* memory = &memory;
+  EXPECT_EQ(net_->RegisterDmaBuf(send_, &value, 4, abi::kPointerCuda, 0, fds[1], &memory), Result::kInvalidUsage);
+  EXPECT_EQ(memory, nullptr);
+  EXPECT_EQ(fcntl(fds[1], F_GETFD) & ~FD_CLOEXEC, 0) << "NCCL closes it, not the plugin";
+  close(fds[1]);
+  fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  char byte;
+  EXPECT_EQ(read(fds[0], &byte, 1), 0) << "no copy of it is open";
+  close(fds[0]);
+}
+
+TEST_P(PluginTest, ACommWhosePeerIsGoneAnswersWithAnError) {
+  Connect();
+  EXPECT_EQ(net_->CloseSend(send_), Result::kSuccess);
+  send_ = nullptr;
+  uint32_t to = 0;
+  void* receive = Receive({{.data = &to, .bytes = 4}});
+  ASSERT_NE(receive, nullptr) << "the sending side has only closed: its last messages may be on the way";
+  EXPECT_EQ(net_->CloseReceive(receive_), Result::kSuccess);
+  receive_ = nullptr;
+}
+
+TEST_P(PluginTest, AHandleThatIsNoneIsRefused) {
+  uint8_t handle[abi::kHandleBytes] = {1, 2, 3};
+  EXPECT_EQ(net_->Connect(communicator_, 0, abi::kUndefined, handle, &send_), Result::kInvalidArgument);
+  EXPECT_THAT(LastLog(), HasSubstr("not a Paceline handle"));
+}
+
+TEST_P(PluginTest, EventsOfTheProfilerBeginAndEnd) {
+  Connect();
+  uint32_t from = 3, to[2] = {};
+  char parents[3][8] = {"send", "slot0", "slot1"};
+  void* receive = Receive({{.data = &to[0], .bytes = 4, .tag = 1, .parent = parents[1]},
+                           {.data = &to[1], .bytes = 4, .tag = 2, .parent = parents[2]}});
+  void* send = Send(&from, 4, 1, parents[0]);
+  void* other = Send(&from, 4, 2);
+  for (void* request : {send, other, receive}) EXPECT_EQ(Await(request), Result::kSuccess);
+  if (net_->has_profiler()) {
+    EXPECT_THAT(profiled, ::testing::ElementsAre("start slot0", "start slot1", "start send", "stop send", "stop slot0",
+                                                 "stop slot1"));
+  } else {
+    EXPECT_TRUE(profiled.empty());
+  }
+}
+
+TEST_P(VirtualDeviceTest, SeveralDevicesMakeOne) {
+  int device = -1;
+  ASSERT_EQ(net_->MakeVirtualDevice(&device, 0, 1), Result::kSuccess);
+  EXPECT_EQ(device, 1);
+  Connect(device);
+  uint32_t from = 3, to = 0;
+  void* receive = Receive({{.data = &to, .bytes = 4}});
+  EXPECT_EQ(Await(Send(&from, 4, 0)), Result::kSuccess);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(to, 3u);
+}
+
+TEST_P(CommunicatorTest, FinalizeClosesWhatWasLeftOpenAndOtherCommunicatorsGoOn) {
+  void* other = nullptr;
+  ASSERT_EQ(net_->Init(&other, 2, 40, Record, Profile), Result::kSuccess);
+  EXPECT_NE(other, communicator_);
+  void* const first = std::exchange(communicator_, other);
+  Connect();
+  communicator_ = first;
+  void *left_send = std::exchange(send_, nullptr), *left_receive = std::exchange(receive_, nullptr);
+  EXPECT_TRUE(left_send != nullptr && left_receive != nullptr);
+  Connect();
+  EXPECT_EQ(net_->Finalize(other), Result::kSuccess);
+  EXPECT_THAT(LastLog(), HasSubstr("2 comms"));
+  EXPECT_EQ(net_->Finalize(other), Result::kInvalidArgument) << "once only";
+  uint32_t from = 3, to = 0;
+  void* receive = Receive({{.data = &to, .bytes = 4}});
+  EXPECT_EQ(Await(Send(&from, 4, 0)), Result::kSuccess);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, PluginTest, ::testing::Range(kOldestVersion, kNewestVersion + 1));
+INSTANTIATE_TEST_SUITE_P(Versions, VirtualDeviceTest, ::testing::Range(9, kNewestVersion + 1));
+INSTANTIATE_TEST_SUITE_P(Versions, CommunicatorTest, ::testing::Range(11, kNewestVersion + 1));
+
+TEST(PluginStartTest, WrongVariablesAreNamed) {
+  auto net = Net::Load(PACELINE_NCCL_PLUGIN, 0);
+  ASSERT_TRUE(net.ok());
+  EXPECT_EQ((*net)->version(), 12);
+  for (const auto& [name, value] : {std::pair{"PACELINE_HCA", "nothing_is_called_so"},
+                                    {"PACELINE_GPU_STAGING", "maybe"},
+                                    {"PACELINE_TRAFFIC_CLASS", "256"}}) {
+    setenv("PACELINE_HCA", "=lo", 1);
+    setenv(name, value, 1);
+    void* communicator = nullptr;
+    EXPECT_NE((*net)->Init(&communicator, 1, abi::kUndefined, Record, nullptr), Result::kSuccess);
+    EXPECT_THAT(LastLog(), HasSubstr(std::string(name) + "=" + value));
+    unsetenv(name);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::nccl_test
