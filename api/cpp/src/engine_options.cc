@@ -42,6 +42,17 @@ void SetIfGiven(Field& field, Value value) {
   if (value != 0) field = static_cast<Field>(value);
 }
 
+// A receiver's queue holds what all its senders send before they have credit: each may send its share of a BDP.
+void HeedFanIn(const ContextOptions& options, ParameterMap& parameters) {
+  constexpr char kName[] = "unscheduled";
+  constexpr double kMost = 1.0 / 8;  // of a BDP, also for fewer than 8: other jobs send too
+  const AlgorithmInfo* algorithm = FindCongestionControl(options.congestion_control);
+  if (options.fan_in == 0 || algorithm == nullptr || parameters.contains(kName)) return;
+  for (const ParameterSpec& spec : algorithm->parameters) {
+    if (spec.name == kName && spec.unit == "BDP") parameters[kName] = std::min(kMost, 1.0 / options.fan_in);
+  }
+}
+
 }  // namespace
 
 Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
@@ -88,6 +99,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   Result<ParameterMap> parameters = ToParameters(options.congestion_control, options.congestion_control_parameters);
   if (!parameters.ok()) return parameters.status();
   result.congestion_control_parameters = *std::move(parameters);
+  HeedFanIn(options, result.congestion_control_parameters);
   return result;
 }
 

@@ -96,6 +96,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Switch("PACELINE_ENCRYPT", options.encrypt);
   reader.Text("PACELINE_CC", options.congestion_control);
   reader.Pairs("PACELINE_CC_PARAMETERS", options.congestion_control_parameters);
+  reader.Number("PACELINE_FAN_IN", options.fan_in);
   reader.Text("PACELINE_PATH_POLICY", options.path_policy);
   reader.Number("PACELINE_ENTROPIES", options.entropies);
   reader.Progress("PACELINE_PROGRESS", options.progress);

@@ -1,5 +1,6 @@
 #include "api/nccl/src/plugin.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -50,6 +51,13 @@ api::ContextOptions Defaults() {
   options.matched_sends = true;       // a completed send has met its receive: its rank may close, finalize and exit
   options.max_completions = 1 << 20;  // 32 groups of 8 in some thousand comms
   return options;
+}
+
+// What NCCL has announced of the receiving side; 0: nothing.
+uint32_t FanInOf(const abi::NetAttributes& attributes) {
+  const int64_t peers = attributes.receive.max_concurrent_peers, flows = attributes.receive.max_flows_per_peer;
+  if (peers <= 0) return 0;
+  return static_cast<uint32_t>(std::min<int64_t>(peers * std::max<int64_t>(flows, 1), 1 << 20));
 }
 
 }  // namespace
@@ -194,6 +202,7 @@ abi::Result Plugin::Reach(Communicator* communicator, int number, int* wanted_cl
   if (*device != nullptr) return abi::Result::kSuccess;
   api::ContextOptions options = *options_;
   options.traffic_class = static_cast<uint8_t>(traffic_class);
+  if (options.fan_in == 0) options.fan_in = FanInOf((*owner)->attributes);
   auto opened = Device::Open(*nic, number, options);
   if (!opened.ok()) return Fail("device " + nic->name, opened.status());
   *device = *std::move(opened);

@@ -82,6 +82,25 @@ TEST_F(OptionsTest, ErrorsNameVariableAndValue) {
   }
 }
 
+TEST_F(OptionsTest, TheFanInSetsWhatGoesWithoutCredit) {
+  ContextOptions options;
+  const auto unscheduled = [&]() -> double {
+    const auto engine = ToEngineOptions(options);
+    const auto found = engine->congestion_control_parameters.find("unscheduled");
+    return found == engine->congestion_control_parameters.end() ? -1 : std::get<double>(found->second);
+  };
+  EXPECT_EQ(unscheduled(), -1);
+  options.fan_in = 100;
+  EXPECT_DOUBLE_EQ(unscheduled(), 0.01);
+  options.fan_in = 1;
+  EXPECT_DOUBLE_EQ(unscheduled(), 0.125);
+  options.congestion_control_parameters["unscheduled"] = "0.5";
+  EXPECT_DOUBLE_EQ(unscheduled(), 0.5);
+  options.congestion_control_parameters.clear();
+  options.congestion_control = "swift";
+  EXPECT_EQ(unscheduled(), -1);
+}
+
 TEST_F(OptionsTest, BoundsAreChecked) {
   ContextOptions options;
   options.entropies = 100000;
