@@ -27,10 +27,11 @@ struct ContextOptions {
   std::vector<std::string> bind;
   uint32_t mtu = 0;      // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
   double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
-  // PACELINE_TRAFFIC_CLASS, 0 to 255: the byte of that name in the IP header, by which switches choose a queue (DSCP times
-  // four). Its two lowest bits are ECN's: they are the transport's and not taken from here. Lanes without IP ignore it.
+  // PACELINE_TRAFFIC_CLASS, 0 to 255: the byte of that name in the IP header, by which switches choose a queue (DSCP
+  // times four). Its two lowest bits are ECN's: they are the transport's and not taken from here. Lanes without IP
+  // ignore it.
   uint8_t traffic_class = 0;
-  std::string impair;    // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
+  std::string impair;  // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
   // -- security (docs/security.md)
   // PACELINE_KEY_FILE: the cluster key, which peers must have too; packets are then authenticated. The file holds 64
@@ -42,11 +43,12 @@ struct ContextOptions {
   // -- congestion control
   std::string congestion_control = "tita";                           // PACELINE_CC; both ends must run the same
   std::map<std::string, std::string> congestion_control_parameters;  // PACELINE_CC_PARAMETERS: "key=value,..."
-  // PACELINE_FAN_IN: how many peers send to one receiver at a time, where the application knows it; 0: not known. Algorithms
-  // that let short sends go without credit reckon with it (tita: `unscheduled`), unless told otherwise by a parameter.
+  // PACELINE_FAN_IN: how many peers send to one receiver at a time, where the application knows it; 0: not known.
+  // Algorithms that let short sends go without credit reckon with it (tita: `unscheduled`), unless told otherwise by a
+  // parameter.
   uint32_t fan_in = 0;
-  std::string path_policy;                                           // PACELINE_PATH_POLICY; empty: the default
-  uint32_t entropies = 0;  // PACELINE_ENTROPIES: routes per pair of ports; 0: the default
+  std::string path_policy;  // PACELINE_PATH_POLICY; empty: the default
+  uint32_t entropies = 0;   // PACELINE_ENTROPIES: routes per pair of ports; 0: the default
 
   // -- progress and waiting
   ProgressMode progress = ProgressMode::kManual;  // PACELINE_PROGRESS: manual or thread
@@ -60,12 +62,12 @@ struct ContextOptions {
   uint64_t unexpected_bytes = 0;  // PACELINE_UNEXPECTED_BYTES: sends held that have no receive yet
   uint32_t eager_bytes = 0;       // PACELINE_EAGER_BYTES: sends up to this size do not wait for a receive
 
-  // PACELINE_MATCHED_SENDS: 1 or 0; every send that is not empty waits for its receive, as if eager_bytes were nothing: a
-  // send that is complete has been received, and its process may close the connection and end
+  // PACELINE_MATCHED_SENDS: 1 or 0; every send that is not empty waits for its receive, as if eager_bytes were nothing:
+  // a send that is complete has been received, and its process may close the connection and end
   bool matched_sends = false;
 
-  // PACELINE_ORDERED_PLACEMENT: 1 or 0; for receive buffers that are watched while data arrive (a GPU that polls flags in
-  // them): eight aligned bytes change at once, and the last eight of each aligned 128 come last. Both sides alike
+  // PACELINE_ORDERED_PLACEMENT: 1 or 0; for receive buffers that are watched while data arrive (a GPU that polls flags
+  // in them): eight aligned bytes change at once, and the last eight of each aligned 128 come last. Both sides alike
   bool ordered_placement = false;
 
   // -- time-outs in milliseconds (0: the default)

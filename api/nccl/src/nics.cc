@@ -107,7 +107,7 @@ api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::stri
       for (const std::string& bind : options.bind) {  // interfaces or addresses
         const auto known = std::find_if(interfaces->begin(), interfaces->end(),
                                         [&](const Interface& one) { return one.name == bind; });
-        const Interface named{.name = bind};
+        const Interface named{.name = bind, .loopback = bind.starts_with("127.") || bind.starts_with("[::1]")};
         result.nics_.push_back(NicOf(known == interfaces->end() ? named : *known, static_cast<int>(result.nics_.size()),
                                      options.link_gbps));
       }

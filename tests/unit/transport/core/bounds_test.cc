@@ -155,7 +155,8 @@ TEST_P(BoundsTest, MoreLargeMessagesThanMayBeOpen) {
   AwaitAll();
 }
 
-// Who watches memory while it is written must not find a line of 128 bytes in two segments, which may come in any order.
+// Who watches memory while it is written must not find a line of 128 bytes in two segments, which may come in any
+// order.
 TEST_P(BoundsTest, SegmentsOfOrderedPlacementAreWholeLines) {
   WorldOptions options = Options();
   constexpr uint32_t kSegment = 1000;  // 7 lines and some
