@@ -5,7 +5,7 @@
 
 namespace paceline::nccl {
 
-api::Result<std::unique_ptr<Memory>> Memory::Register(std::shared_ptr<Device> device, void* data, size_t bytes,
+api::Result<std::unique_ptr<Memory>> Memory::Register(const std::shared_ptr<Device>& device, void* data, size_t bytes,
                                                       int type, const gpudirect::CudaDriver* cuda) {
   if (type != abi::kPointerHost && (type != abi::kPointerCuda || cuda == nullptr)) {
     return api::Status(api::StatusCode::kUnimplemented, "memory of type " + std::to_string(type) +
@@ -28,7 +28,7 @@ api::Result<std::unique_ptr<Memory>> Memory::Register(std::shared_ptr<Device> de
   const auto region = device->context().RegisterMemory(data, bytes, api::kLocalOnly);
   if (!region.ok()) return region.status();
   memory->owner_ = device.get();
-  memory->device_ = std::move(device);
+  memory->device_ = device;
   memory->region_ = *region;
   return memory;
 }

@@ -17,7 +17,7 @@ class Memory {
   // `type`: abi::kPointerHost, or kPointerCuda, for which `cuda` is needed: memory that only a GPU reaches is staged,
   // what the processor reaches too is host memory. Fails where it is of a kind that cannot be used here, or of no
   // bytes.
-  static api::Result<std::unique_ptr<Memory>> Register(std::shared_ptr<Device> device, void* data, size_t bytes,
+  static api::Result<std::unique_ptr<Memory>> Register(const std::shared_ptr<Device>& device, void* data, size_t bytes,
                                                        int type, const gpudirect::CudaDriver* cuda);
   // What is under way with it is aborted, with its comm.
   ~Memory();

@@ -187,6 +187,7 @@ Result SetAttributes(void* communicator, abi::NetAttributes* attributes) {
 
 #define PACELINE_EXPORTED extern "C" __attribute__((visibility("default")))
 
+// NOLINTBEGIN(readability-identifier-naming): NCCL looks for these names.
 PACELINE_EXPORTED const abi::NetV6 ncclNetPlugin_v6 = {kName,          Init,
                                                        Devices,        GetProperties<abi::PropertiesV6>,
                                                        Listen,         ConnectV6,
@@ -283,5 +284,6 @@ PACELINE_EXPORTED const abi::NetV12 ncclNetPlugin_v12 = {kName,
                                                          MakeVirtualDevice<8>,
                                                          Finalize,
                                                          SetAttributes};
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace paceline::nccl
