@@ -124,7 +124,8 @@ void Connection::Finish(CloseReason reason, OperationStatus status, bool say_abo
   const bool told = state_ != State::kReserved;
   if (peer_.remote_ports > 0) {  // buffers go back to the user: no card may read them from here on
     for (const Port& port : context_->ports) {
-      context_->environment->EndWrites(port.index, peer_.handle[port.index], peer_.peer_connection);
+      if (!peer_.reaches(port.index)) continue;
+      context_->environment->EndWrites(port.index, peer_.routes.handle[port.index], peer_.peer_connection);
     }
   }
   receiver_.FailAll(status, now);

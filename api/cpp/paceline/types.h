@@ -168,8 +168,8 @@ struct Completion {
   uint64_t tag = 0;         // receives: the sender's tag
   uint64_t immediate = 0;
   uint64_t result = 0;  // atomics: the value before
-  // What a peer has done in a region of ours with kRemoteEvents (user_data 0; operation kWrite, kWriteImmediate, kRead or
-  // an atomic; a read is told when its answer has arrived): which region. Else 0.
+  // What a peer has done in a region of ours with kRemoteEvents (user_data 0; operation kWrite, kWriteImmediate, kRead
+  // or an atomic; a read is told when its answer has arrived): which region. Else 0.
   RegionId remote_region = 0;
   bool remote_fetch = false;  // of such an atomic: its values before went back
 };

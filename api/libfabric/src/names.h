@@ -33,8 +33,8 @@ std::optional<Address> ListeningAddress(const std::string& interface, const Name
 uint64_t NamedService(const Address& address);
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind);
 
-// What an endpoint that listens there is called: if by a name, then as who knows host and port makes it, without the way
-// through shared memory.
+// What an endpoint that listens there is called: if by a name, then as who knows host and port makes it, without the
+// way through shared memory.
 Address NameOf(const api::Handle& listener);
 
 // As fi_av_insertsvc.

@@ -179,7 +179,7 @@ PathPolicy& Sender::Paths(uint32_t local_port) {
     for (const Port& port : context_->ports) offered = std::max(offered, port.capabilities.entropies);
     entropies_ = std::clamp(std::min(context_->options.entropies, offered), 1u, limits::kMaxEntropies);
     last_on_path_.assign(context_->ports.size() * entropies_, 0);
-    if (context_->ports[0].capabilities.remote_placement) last_write_on_path_ = last_on_path_;
+    if (context_->ports[peer_->first_port()].capabilities.remote_placement) last_write_on_path_ = last_on_path_;
   }
   if (policies_[local_port] == nullptr) {
     const uint32_t entropies =

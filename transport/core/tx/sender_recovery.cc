@@ -171,7 +171,7 @@ void Sender::ResetSilentPaths() {
     const size_t path = entry.local_port * limits::kMaxEntropies + entry.entropy;
     if (done[path]) continue;
     done.set(path);
-    context_->environment->ResetPath(entry.local_port, peer_->handle[entry.local_port], peer_->peer_connection,
+    context_->environment->ResetPath(entry.local_port, peer_->routes.handle[entry.local_port], peer_->peer_connection,
                                      entry.entropy);
     ++context_->counters.path_resets;
   }

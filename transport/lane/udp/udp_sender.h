@@ -45,13 +45,13 @@ class UdpSender {
     bool ecn = false;               // the sockets mark ECT(0) by themselves: segments that do not want it carry a note
     uint32_t max_packet_bytes = 0;  // larger segments are dropped and counted
     SendFunction send = &SendByKernel;
-    int traffic_class = 0;  // of the sockets, without the two ECN bits
     // Expendable segments leave by their own socket while no more than this waits there, else by the spare one (-1:
     // there is none, and they are dropped). What has no room is dropped: packets to addresses that nobody has stay in
     // the kernel for seconds, and would fill the socket that connections need.
     int most_queued_bytes = 0;
     int spare_socket = -1;
     QueuedFunction queued = &QueuedInKernel;
+    int traffic_class = 0;  // of the sockets, without the two ECN bits
   };
 
   static constexpr size_t kMaxSegments = 64;  // of one message; UDP_MAX_SEGMENTS before Linux 6.9
