@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "transport/base/limits.h"
 #include "transport/lane/impair/impair_lane.h"
+#include "transport/lane/shm/shm_address.h"
 #include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/udp/udp_address.h"
 #include "transport/lane/udp/udp_interfaces.h"
@@ -142,6 +143,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text) {
   if (kind == "udp") return ParseLaneAddress(text);
   return absl::UnimplementedError(absl::StrCat("lane \"", kind, "\" has no addresses that people write"));
+}
+
+bool IsOfThisHost(const LaneAddress& address) {
+  ShmToken token;
+  return ToShmToken(address, token);
 }
 
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address) {

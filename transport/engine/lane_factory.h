@@ -35,6 +35,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
 // "[fd00::2]:4791". Other kinds have none.
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text);
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address);
+// Whether only processes of the host that it was made on can send there.
+bool IsOfThisHost(const LaneAddress& address);
 
 struct LaneKindInfo {
   std::string name;

@@ -8,7 +8,6 @@
 #include "api/cpp/src/handle.h"
 #include "api/libfabric/src/interfaces.h"
 #include "transport/engine/lane_factory.h"
-#include "transport/lane/shm/shm_address.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -114,8 +113,7 @@ Address NameOf(const api::Handle& listener) {
   if (!listen.ok() || !IsNamed(listen->nonce)) return ToAddress(listener);
   ListenAddress network = {.nonce = listen->nonce};
   for (uint8_t port = 0; port < listen->ports; ++port) {
-    ShmToken token;
-    if (!ToShmToken(listen->addresses[port], token)) network.addresses[network.ports++] = listen->addresses[port];
+    if (!IsOfThisHost(listen->addresses[port])) network.addresses[network.ports++] = listen->addresses[port];
   }
   return ToAddress(network);
 }
