@@ -118,10 +118,9 @@ int Endpoint::Bind(fid_t other, uint64_t flags) {
       shared_->sharers_.push_back(this);
       links_.UseReceives(&shared_->receives_);
       return 0;
-    case FI_CLASS_STX_CTX:
-      return 0;  // connections are each endpoint's own; nothing else would be shared
-    case FI_CLASS_EQ:
-      return 0;  // nothing happens to an endpoint without connections of the program's own
+    case FI_CLASS_STX_CTX:  // connections are each endpoint's own; nothing else would be shared
+    case FI_CLASS_EQ:       // nothing happens to an endpoint without connections of the program's own
+      return 0;
     default:
       return -FI_EINVAL;
   }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace paceline {
@@ -92,22 +93,35 @@ T Next(AtomicOp op, T target, T operand, T compare) {
   return target;
 }
 
-// Carries it out on one element; returns the value before.
+// Without the bytes of a type that are no part of its value: they would be whatever lay on the stack.
 template <typename T>
-T ApplyOne(AtomicOp op, uint8_t* target, T operand, T compare) {
+void Store(uint8_t* to, const T& value) {
+  constexpr bool kIsExtended = std::numeric_limits<long double>::digits == 64;  // 10 bytes of 16
+  if constexpr (std::is_same_v<T, long double> && kIsExtended) {
+    std::memcpy(to, &value, 10);
+  } else if constexpr (std::is_same_v<T, std::complex<long double>>) {
+    Store(to, value.real());
+    Store(to + sizeof(long double), value.imag());
+  } else {
+    std::memcpy(to, &value, sizeof(T));
+  }
+}
+
+// Carries it out on one element; the value before goes to `result`, if that is wanted.
+template <typename T>
+void ApplyOne(AtomicOp op, uint8_t* target, const T& operand, const T& compare, uint8_t* result) {
   T before;
   if constexpr (!kIsComplex<T> && sizeof(T) <= 8) {
     std::atomic_ref<T> element(*reinterpret_cast<T*>(target));
     before = element.load();
-    if (op == AtomicOp::kRead) return before;
-    while (!element.compare_exchange_weak(before, Next(op, before, operand, compare))) {
+    while (op != AtomicOp::kRead && !element.compare_exchange_weak(before, Next(op, before, operand, compare))) {
     }
+    if (result != nullptr) std::memcpy(result, &before, sizeof(T));
   } else {
     std::memcpy(&before, target, sizeof(T));
-    const T after = Next(op, before, operand, compare);
-    if (op != AtomicOp::kRead) std::memcpy(target, &after, sizeof(T));
+    if (result != nullptr) std::memcpy(result, target, sizeof(T));
+    if (op != AtomicOp::kRead) Store(target, Next(op, before, operand, compare));
   }
-  return before;
 }
 
 template <typename T>
@@ -119,8 +133,7 @@ void ApplyAll(AtomicOp op, uint32_t count, uint8_t* target, const uint8_t* opera
     T operand{}, compare{};
     if (vectors > 0) std::memcpy(&operand, operands + at, sizeof(T));
     if (vectors > 1) std::memcpy(&compare, compares + at, sizeof(T));
-    const T before = ApplyOne(op, target + at, operand, compare);
-    if (results != nullptr) std::memcpy(results + at, &before, sizeof(T));
+    ApplyOne(op, target + at, operand, compare, results == nullptr ? nullptr : results + at);
   }
 }
 
