@@ -48,7 +48,7 @@ Staging::~Staging() {
       driver_.cuStreamSynchronize(stream_);
       driver_.cuStreamDestroy(stream_);
     }
-    for (const CudaEvent event : events_) driver_.cuEventDestroy(event);
+    for (CudaEvent event : events_) driver_.cuEventDestroy(event);
     FreeUnused();
     for (const auto& [buffer, bytes] : taken_) driver_.cuMemFreeHost(buffer);
   }

@@ -52,7 +52,12 @@ TRANSPORTS = [
         "paceline",
         "Paceline, udp",
         lambda device: _ofi("paceline"),
-        lambda device, provider: {**_PACELINE, "FI_PROVIDER_PATH": provider, "PACELINE_BIND": device},
+        lambda device, provider: {
+            **_PACELINE,
+            "FI_PROVIDER_PATH": provider,
+            "PACELINE_LANE": "udp",
+            "PACELINE_BIND": device,
+        },
     ),
     Transport(
         "ob1_tcp",

@@ -43,7 +43,7 @@ class ShmSources {
   static constexpr size_t kBatch = 64;  // segments of one Receive
 
   struct Ring {
-    Ring(ShmMemory mapped) : memory(std::move(mapped)), reader(memory.ring(), kMaxHeaderBytes) {}
+    explicit Ring(ShmMemory mapped) : memory(std::move(mapped)), reader(memory.ring(), kMaxHeaderBytes) {}
     ShmMemory memory;
     ShmRingReader reader;
   };

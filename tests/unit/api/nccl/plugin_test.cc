@@ -12,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "tests/interop/nccl/net.h"
 
@@ -64,6 +65,7 @@ class PluginTest : public ::testing::TestWithParam<int> {
     setenv("PACELINE_HCA", "=lo", 1);
     setenv("PACELINE_COUNTERS", "0", 1);
     profiled.clear();
+    std::thread([] {}).join();  // with the first one the thread sanitizer starts one of its own, which stays
     threads_before_ = Threads();
     auto loaded = Net::Load(PACELINE_NCCL_PLUGIN, GetParam());
     ASSERT_TRUE(loaded.ok()) << loaded.status();
