@@ -212,7 +212,7 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
   std::vector<PortPair>& pairs = handshake_->pairs;
   std::erase_if(pairs, [answered](const PortPair& pair) { return pair.shares_memory != answered.shares_memory; });
   std::rotate(pairs.begin(), std::find(pairs.begin(), pairs.end(), answered), pairs.end());
-  tries_ = 0;
+  std::rotate(pairs.rbegin(), pairs.rbegin() + tries_ % static_cast<int>(pairs.size()), pairs.rend());
 }
 
 // ---- packets
