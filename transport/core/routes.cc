@@ -19,9 +19,19 @@ uint8_t NthOf(uint32_t set, uint32_t n) {
   return static_cast<uint8_t>(std::countr_zero(set));
 }
 
-// The peer's ports that a local one reaches, a bit for each.
-uint32_t RemotesOf(EndpointEnvironment& environment, uint32_t local, std::span<const LaneAddress> addresses) {
-  uint32_t remotes = 0;
+// The peer's ports that a local one reaches, a bit for each. A card asks the network for each address, which may take
+// it a second: where it reaches the one that is its own, all are believed to be within reach.
+uint32_t RemotesOf(EndpointEnvironment& environment, const Port& port, std::span<const LaneAddress> addresses) {
+  const uint32_t local = port.index;
+  uint32_t remotes = 0, believed = 0;
+  for (uint32_t remote = 0; remote < addresses.size(); ++remote) {
+    if (addresses[remote].size != 0) believed |= Bit(remote);
+  }
+  if (port.capabilities.remote_placement && !addresses.empty()) {
+    const uint32_t handle = environment.OpenPeer(local, addresses[local % addresses.size()]);
+    if (handle != 0) environment.ClosePeer(local, handle);
+    if (handle != 0) return believed;
+  }
   for (uint32_t remote = 0; remote < addresses.size(); ++remote) {
     if (addresses[remote].size == 0) continue;
     const uint32_t handle = environment.OpenPeer(local, addresses[remote]);
@@ -38,7 +48,7 @@ using RemoteSets = std::array<uint32_t, limits::kMaxPorts>;
 RemoteSets Reachable(EndpointEnvironment& environment, std::span<const Port> ports,
                      std::span<const LaneAddress> addresses) {
   RemoteSets remotes{};
-  for (const Port& port : ports) remotes[port.index] = RemotesOf(environment, port.index, addresses);
+  for (const Port& port : ports) remotes[port.index] = RemotesOf(environment, port, addresses);
   return remotes;
 }
 
