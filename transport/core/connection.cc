@@ -206,7 +206,8 @@ void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
   handshake_->cookie = cookie;
   retry_at_ = now;
   if (tries_ == 0 || handshake_->pairs.empty()) return;
-  // The pair that answered goes on. And its kind: the peer may have taken the request, and is not to see another one.
+  // The pair that answered goes on, and from now on only its kind: the peer may have taken the request, and is not to
+  // see another one. The tries count on, so that waiting for an answer that takes long does not get shorter.
   --tries_;
   const PortPair answered = RequestPair();
   std::vector<PortPair>& pairs = handshake_->pairs;

@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include <cstdlib>
+#include "transport/crypto/require.h"
 
 namespace paceline::crypto {
 
@@ -10,10 +10,8 @@ void Aead::Free::operator()(evp_cipher_ctx_st* context) const { EVP_CIPHER_CTX_f
 
 Aead::Aead(const AeadKey& key, Direction direction) : context_(EVP_CIPHER_CTX_new()) {
   const int seals = direction == Direction::kSeal ? 1 : 0;
-  if (context_ == nullptr ||
-      EVP_CipherInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), nullptr, seals) != 1) {
-    std::abort();  // a library without AES-GCM, or no memory
-  }
+  Require(context_ != nullptr &&
+          EVP_CipherInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), nullptr, seals) == 1);
 }
 
 Aead::~Aead() = default;
@@ -34,10 +32,8 @@ Tag Aead::Seal(const Nonce& nonce, std::span<const uint8_t> header, std::span<co
   Tag tag;
   uint8_t nothing = 0;
   int bytes = 0;
-  if (!Run(nonce, header, payload, encrypted) || EVP_CipherFinal_ex(context_.get(), &nothing, &bytes) != 1 ||
-      EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) != 1) {
-    std::abort();  // a broken library: going on would send in clear
-  }
+  Require(Run(nonce, header, payload, encrypted) && EVP_CipherFinal_ex(context_.get(), &nothing, &bytes) == 1 &&
+          EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, tag.data()) == 1);
   return tag;
 }
 

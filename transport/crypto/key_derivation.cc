@@ -7,9 +7,10 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
+
+#include "transport/crypto/require.h"
 
 namespace paceline::crypto {
 namespace {
@@ -17,11 +18,6 @@ namespace {
 struct FreeContext {
   void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
 };
-
-// What fails here is a library without SHA-256 or without memory: nothing safe can be done instead.
-void Require(bool done) {
-  if (!done) std::abort();
-}
 
 OSSL_PARAM Octets(const char* name, std::span<const uint8_t> bytes) {
   static uint8_t none = 0;  // the library refuses a null pointer even for no bytes

@@ -2,8 +2,9 @@
 
 #include <openssl/evp.h>
 
-#include <cstdlib>
 #include <memory>
+
+#include "transport/crypto/require.h"
 
 namespace paceline::crypto {
 namespace {
@@ -16,7 +17,7 @@ using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
 
 Key PrivateKey(const Secret& bytes) {
   Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, bytes.data(), bytes.size()));
-  if (key == nullptr) std::abort();  // a library without X25519, or no memory
+  Require(key != nullptr);
   return key;
 }
 
@@ -25,7 +26,7 @@ Key PrivateKey(const Secret& bytes) {
 PublicKey PublicKeyOf(const Secret& private_key) {
   PublicKey out;
   size_t bytes = out.size();
-  if (EVP_PKEY_get_raw_public_key(PrivateKey(private_key).get(), out.data(), &bytes) != 1) std::abort();
+  Require(EVP_PKEY_get_raw_public_key(PrivateKey(private_key).get(), out.data(), &bytes) == 1);
   return out;
 }
 

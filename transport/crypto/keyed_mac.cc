@@ -4,18 +4,9 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include <cstdlib>
+#include "transport/crypto/require.h"
 
 namespace paceline::crypto {
-namespace {
-
-// What fails here is a library without SHA-256 or without memory: nothing safe can be done instead.
-void Require(bool done) {
-  if (!done) std::abort();
-}
-
-}  // namespace
-
 void KeyedMac::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
 
 KeyedMac::KeyedMac(std::span<const uint8_t> key) {

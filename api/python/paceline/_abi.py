@@ -169,8 +169,8 @@ class _Library:
             setattr(self, name, function)
 
 
-library = _Library()
+functions = _Library()
 
 
 def version():
-    return library.version().decode()
+    return functions.version().decode()

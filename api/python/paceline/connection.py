@@ -6,20 +6,19 @@ from paceline import _abi
 from paceline.errors import InvalidArgument, NotConnected, check
 from paceline.memory import Pinned, remote_memory
 from paceline.operation import Operation
+from paceline.owned import Owned
 
-_library = _abi.library
+_library = _abi.functions
 
 
-class Connection:
-    """To one peer, both directions. Made by Context.connect() and Listener.accept().
+class Connection(Owned):
+    """To one peer, both directions. Made by Context.connect() and Listener.accept(). close() is in order and in the
+    background: what was posted is carried out, receives fail with Status.CONNECTION_CLOSED.
 
     The calls that post give an Operation at once. They raise TryAgain at a bound (let operations complete, and post
     again), NotConnected when it is not established, InvalidArgument and InvalidMemory for what can never work."""
 
-    def __init__(self, context, pointer):
-        self._context = context
-        self._pointer = pointer
-        context._open.add(self)
+    _closed = NotConnected, "the connection was closed"
 
     @property
     def id(self):
@@ -77,24 +76,8 @@ class Connection:
         """Ends it at once: every operation left fails with Status.CONNECTION_CLOSED."""
         _library.connection_abort(self._as_parameter())
 
-    def close(self):
-        """In order, in the background: what was posted is carried out, receives fail with Status.CONNECTION_CLOSED."""
-        if self._pointer is None:
-            return
-        self._context._open.discard(self)
-        pointer, self._pointer = self._pointer, None
+    def _destroy(self, pointer):
         _library.connection_destroy(pointer)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _as_parameter(self):
-        if self._pointer is None:
-            raise NotConnected("the connection was closed")
-        return self._pointer
 
     def _is_decided(self):
         return _library.connection_get_state(self._as_parameter()) != _abi.CONNECTING
@@ -125,13 +108,10 @@ class Connection:
         return operation
 
 
-class Listener:
-    """Takes connections. Made by Context.listen()."""
+class Listener(Owned):
+    """Takes connections. Made by Context.listen(). Connections that it has made live on after close()."""
 
-    def __init__(self, context, pointer):
-        self._context = context
-        self._pointer = pointer
-        context._open.add(self)
+    _closed = InvalidArgument, "the listener was closed"
 
     @property
     def handle(self):
@@ -163,24 +143,8 @@ class Listener:
         await taken[0].when_established(timeout)
         return taken[0]
 
-    def close(self):
-        """Connections that it has made live on."""
-        if self._pointer is None:
-            return
-        self._context._open.discard(self)
-        pointer, self._pointer = self._pointer, None
+    def _destroy(self, pointer):
         _library.listener_destroy(pointer)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _as_parameter(self):
-        if self._pointer is None:
-            raise InvalidArgument("the listener was closed")
-        return self._pointer
 
     def _take(self, taken):
         connection = self.try_accept()

@@ -13,7 +13,7 @@ from paceline.errors import InvalidArgument, TimedOut, check
 from paceline.memory import Region
 from paceline.operation import Completion
 
-_library = _abi.library
+_library = _abi.functions
 _BATCH = 32
 _SLICE_S = 0.1  # of a wait: signals are delivered in between, and another thread may have taken what this one waits for
 _TEXTS = ("lane", "bind", "congestion_control", "congestion_control_parameters", "key_file")

@@ -10,7 +10,7 @@ class Error(Exception):
     code = None
 
     def __init__(self, text=""):
-        self.name = _abi.library.result_name(self.code).decode() if self.code is not None else "error"
+        self.name = _abi.functions.result_name(self.code).decode() if self.code is not None else "error"
         super().__init__(f"{self.name}: {text}" if text else self.name)
 
 
@@ -95,4 +95,4 @@ def check(code):
         return
     kind = _BY_CODE.get(code, InternalError)
     # A bound that was met is no failure, so the last error would be of another call.
-    raise kind("" if code == _abi.TRY_AGAIN else _abi.library.last_error().decode())
+    raise kind("" if code == _abi.TRY_AGAIN else _abi.functions.last_error().decode())

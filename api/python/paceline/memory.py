@@ -76,7 +76,7 @@ class Region:
         number = ctypes.c_uint32()
         try:
             check(
-                _abi.library.register_memory(
+                _abi.functions.register_memory(
                     context._as_parameter(),
                     self._pinned.address,
                     self._pinned.bytes,
@@ -94,7 +94,7 @@ class Region:
     def export(self):
         """The bytes that a peer needs to reach it."""
         remote = _abi.RemoteMemory()
-        check(_abi.library.export_memory(self._context._as_parameter(), self.number, ctypes.byref(remote)))
+        check(_abi.functions.export_memory(self._context._as_parameter(), self.number, ctypes.byref(remote)))
         return bytes(remote)
 
     def close(self):
@@ -102,7 +102,7 @@ class Region:
         if self not in self._context._open:
             return
         self._context._open.discard(self)
-        _abi.library.deregister_memory(self._context._as_parameter(), self.number)
+        _abi.functions.deregister_memory(self._context._as_parameter(), self.number)
         self._pinned.release()
 
     def __enter__(self):

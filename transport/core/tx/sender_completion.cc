@@ -1,0 +1,114 @@
+// How messages of the sending half end: their last acknowledgement or answer, their failure, and the flushes that
+// waited.
+#include "transport/core/tx/sender.h"
+
+namespace paceline {
+namespace {
+
+uint64_t TransferredBytes(const TxMessage& message) {
+  return message.kind == wire::MessageKind::kAtomic ? message.elements * SizeOf(message.atomic_type) : message.length;
+}
+
+}  // namespace
+
+void Sender::SegmentAcked(TxMessage* message, Outstanding::Kind kind) {
+  if (kind == Outstanding::Kind::kAnnouncement) {
+    message->announcement_acked = true;
+  } else {
+    --message->segments_left;
+  }
+  MaybeFinish(message);
+}
+
+void Sender::MaybeFinish(TxMessage* message) {
+  if (message->segments_left > 0 || message->wants_answer) return;
+  if (message->counts_announcement && !message->announcement_acked) return;
+  Finish(message, OperationStatus::kOk);
+}
+
+// A read of the peer in a region whose owner wants to know: its answer is there, or will never be.
+void Sender::TellOfRead(const TxMessage& answer, OperationStatus status) {
+  if (status != OperationStatus::kOk) return context_->completions.Unreserve();
+  context_->Complete({.operation = Operation::kRead,
+                      .connection = peer_->local_connection,
+                      .bytes = answer.length,
+                      .region = answer.region});
+}
+
+void Sender::Finish(TxMessage* message, OperationStatus status) {
+  const bool numbered = message->state != TxMessage::State::kQueued;
+  if (message->state == TxMessage::State::kSending) {
+    unsent_bytes_ -= message->unsent_bytes();
+    state_->ready_ports = AllPorts();  // Fill tells the controllers
+  }
+  message->link.Unlink();
+  message->announce_link.Unlink();
+  if (numbered) {
+    ResolvePacketsOf(message);
+    messages_[message->number] = nullptr;
+    while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
+    if (!new_.empty() || !answers_.empty()) state_->ready_ports = AllPorts();
+  }
+  if (message->reports) {
+    --state_->operations;
+    context_->Complete({.operation = message->operation,
+                        .status = status,
+                        .connection = peer_->local_connection,
+                        .user_data = message->user_data,
+                        .bytes = status == OperationStatus::kOk ? TransferredBytes(*message) : 0,
+                        .result = message->value});
+    if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
+  } else {
+    --state_->open_answers;
+    if (message->tells) TellOfRead(*message, status);
+    if (message->kind == wire::MessageKind::kFailure && status == OperationStatus::kOk) {
+      delivered_failures_.push_back(message->request);
+    }
+  }
+  const bool was_flush = message->operation == Operation::kFlush && message->reports;
+  context_->tx_messages.Delete(message);
+  if (!was_flush) CompleteFlushes();
+}
+
+// Forgets packets of a message that ends without being acknowledged in full.
+void Sender::ResolvePacketsOf(TxMessage* message) {
+  const auto resolve = [&](uint64_t psn) {
+    Outstanding& entry = outstanding_[psn];
+    if (entry.message != message) return;
+    if (entry.state == Outstanding::State::kOutstanding) {
+      // The peer will not take it any more, so the credit that it used is to be counted as lost.
+      flows_[entry.remote_port].in_flight -= entry.bytes;
+      flows_[entry.remote_port].lost_total += entry.bytes;
+      --outstanding_count_;
+      entry.state = Outstanding::State::kResolved;
+      unacked_.Clear(psn);
+    } else if (entry.state == Outstanding::State::kQueued) {
+      Uncount(entry);
+      entry.state = Outstanding::State::kQueuedDead;
+      unacked_.Clear(psn);
+    }
+    entry.message = nullptr;
+  };
+  const bool single =
+      message->payload_bytes <= peer_->segment_bytes && !message->announced && message->held_packets.empty();
+  if (single) {
+    if (outstanding_.Contains(message->last_psn)) resolve(message->last_psn);
+  } else if (message->segments_left > 0 || message->announced) {
+    for (uint64_t psn = outstanding_.begin(); psn < outstanding_.end(); ++psn) resolve(psn);
+    while (!message->held_packets.empty()) {
+      outstanding_[TakeFromFront(message->held_packets)].state = Outstanding::State::kResolved;
+    }
+  }
+  RearmTimeout();
+}
+
+void Sender::CompleteFlushes() {
+  const uint64_t done = finished_.FirstClear(0);
+  finished_.AdvanceTo(done);
+  while (TxMessage* flush = flushes_.front()) {
+    if (flush->sequence > done) return;
+    Finish(flush, OperationStatus::kOk);
+  }
+}
+
+}  // namespace paceline
