@@ -12,6 +12,8 @@
 
 #include "tests/support/core_fixture.h"
 #include "transport/core/context.h"
+#include "transport/wire/handshake.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -204,6 +206,27 @@ TEST_F(MixedPortsTest, WhatThePeerAnswersLateIsNotMixedWithALaterTry) {
   endpoint(0).Connect(endpoint(1).listen_address(listener), now());
   EXPECT_TRUE(world().RunUntil([&] { return !host(0).events.empty(); }));
   EXPECT_EQ(host(0).events[0].kind, ConnectionEventKind::kEstablished) << host(0).events[0].detail;
+}
+
+// A request that names no address which the server could answer to, though it came from one.
+TEST_F(MixedPortsTest, WhoNamesNoWayBackIsRefusedAndToldWhy) {
+  Start(WorldOptions(), false);
+  network().SetHook([](NetworkPacket& packet, Fate&) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value() || common->type != wire::PacketType::kInit) return;
+    auto init = wire::ParseInit(wire::BodyOf(packet.bytes));
+    ASSERT_TRUE(init.has_value());
+    init->hello.addresses.fill(LaneAddress());
+    packet.bytes.resize(limits::kMaxControlBytes);
+    packet.bytes.resize(wire::EncodeInit(*init, packet.bytes));
+    packet.header_bytes = static_cast<uint32_t>(packet.bytes.size());
+  });
+  endpoint(0).Connect(endpoint(1).listen_address(endpoint(1).Listen()), now());
+  EXPECT_TRUE(world().RunUntil([&] { return !host(0).events.empty(); }));
+  ASSERT_EQ(host(0).events[0].kind, ConnectionEventKind::kClosed);
+  EXPECT_EQ(host(0).events[0].reason, CloseReason::kRefusedNoRoute);
+  EXPECT_EQ(endpoint(1).connections(), 0u);
 }
 
 TEST_F(MixedPortsTest, APeerThatNoPortReachesIsAskedForUntilThePatienceEnds) {
