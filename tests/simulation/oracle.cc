@@ -19,8 +19,11 @@ constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
 constexpr uint64_t kReadPattern = 0xabcdef;
 constexpr uint64_t kSlotGap = 16;  // untouched bytes behind each slot
 constexpr uint64_t kTags = 4;
+constexpr uint64_t kOfferedSlots = 8;
 
 uint64_t SlotBytes(const Scenario& scenario) { return std::min<uint64_t>(scenario.max_bytes, 100'000) + kSlotGap; }
+// The first of what is offered for a while can be read; the slots follow.
+uint64_t OfferedReadBytes(const Scenario& scenario) { return SlotBytes(scenario); }
 
 }  // namespace
 
@@ -44,6 +47,40 @@ void Side::SetConnection(ConnectionId connection) {
       memory_.data(), memory_.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic, MemoryKind::kHost, connection);
   if (region == kUnregistered) findings_->Note("a region could not be registered");
   region_ = region;
+  if (scenario_.revocations > 0) MakeOffer();
+}
+
+void Side::MakeOffer() {
+  auto offer = std::make_unique<Offer>(OfferedReadBytes(scenario_) + kOfferedSlots * SlotBytes(scenario_));
+  FillPattern(offer->memory.data(), OfferedReadBytes(scenario_), kReadPattern + number_);
+  Endpoint& endpoint = host_->endpoint();
+  // What is bound to a connection is reached by packets only, the other by cards too.
+  const ConnectionId bound = random_->Chance(0.5) ? connection_ : kNoConnection;
+  offer->region = endpoint.RegisterMemory(offer->memory.data(), offer->memory.size(), kRemoteRead | kRemoteWrite,
+                                          MemoryKind::kHost, bound);
+  if (offer->region == kUnregistered) return findings_->Note("memory to be taken back could not be registered");
+  offer->remote = endpoint.ExportMemory(offer->region);
+  offers_.push_back(std::move(offer));
+}
+
+void Side::Revoke() {
+  if (closed_ || offers_.empty()) return;
+  Offer& offer = *offers_.back();
+  host_->endpoint().DeregisterMemory(offer.region, host_->now());
+  offer.revoked = true;
+  offer.memory.Poison();  // from here on nobody may read or write it
+  MakeOffer();
+  host_->Touch();
+}
+
+void Side::DeregisterSome() {
+  std::vector<RegionId> open;
+  for (auto& [number, posted] : posted_) {
+    if (!posted.done && posted.region != kUnregistered) open.push_back(posted.region);
+  }
+  if (open.empty()) return;
+  host_->endpoint().DeregisterMemory(open[random_->Below(open.size())], host_->now());
+  host_->Touch();
 }
 
 std::string Side::Name(const Posted& posted) const {
@@ -94,9 +131,11 @@ bool Side::PostNext() {
                                                     std::min<uint64_t>(bytes, SlotBytes(scenario_) - kSlotGap)));
         retry_->immediate = immediate;
         retry_->offset = kWriteAt + next_slot_++ * SlotBytes(scenario_);
+        if (!immediate) Aim(retry_.get());
       } else if (kind == 7) {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kRead, std::min<uint64_t>(bytes, kReadBytes)));
         retry_->offset = kReadAt + random_->Below(kReadBytes - retry_->buffer->size() + 1);
+        Aim(retry_.get());
       } else if (kind == 8) {
         const bool add = random_->Chance(0.5), vector = add && next_number_ % 3 == 0;
         retry_ = std::make_unique<Posted>(vector ? NewPosted(Operation::kAtomic, kElements * sizeof(uint64_t))
@@ -125,6 +164,28 @@ bool Side::PostNext() {
   return true;
 }
 
+void Side::Aim(Posted* posted) {
+  if (peer_->offers_.empty() || random_->Chance(0.5)) return;
+  const bool old = random_->Chance(0.2);
+  Offer& offer = *(old ? peer_->offers_[random_->Below(peer_->offers_.size())] : peer_->offers_.back());
+  if (posted->operation == Operation::kRead) {
+    if (posted->buffer->size() > OfferedReadBytes(scenario_)) return;
+    posted->offset = random_->Below(OfferedReadBytes(scenario_) - posted->buffer->size() + 1);
+  } else {
+    if (offer.next_slot == kOfferedSlots) return;
+    posted->offset = OfferedReadBytes(scenario_) + offer.next_slot++ * SlotBytes(scenario_);
+  }
+  posted->offer = &offer;
+}
+
+RemoteMemory Side::TargetOf(const Posted& posted) const {
+  return posted.offer != nullptr ? posted.offer->remote : peer_->host_->endpoint().ExportMemory(peer_->region_);
+}
+
+const uint8_t* Side::PlaceOf(const Posted& posted) const {
+  return (posted.offer != nullptr ? posted.offer->memory : peer_->memory_).data() + posted.offset;
+}
+
 PostResult Side::Post(Posted& posted) {
   Endpoint& endpoint = host_->endpoint();
   const Time now = host_->now();
@@ -134,6 +195,7 @@ PostResult Side::Post(Posted& posted) {
     posted.region = endpoint.RegisterMemory(posted.buffer->data(), posted.buffer->size(), kLocalOnly);
   }
   const LocalBuffer local = posted.buffer->local(posted.region);
+  posted.revoked_before = posted.offer != nullptr && posted.offer->revoked;
   PostResult result = PostResult::kInvalidArgument;
   switch (posted.operation) {
     case Operation::kSend:
@@ -155,7 +217,7 @@ PostResult Side::Post(Posted& posted) {
       posted.buffer->Fill(pattern);
       result = endpoint.PostWrite(connection_,
                                   {.buffer = local,
-                                   .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
+                                   .remote = TargetOf(posted),
                                    .remote_offset = posted.offset,
                                    .immediate = posted.number,
                                    .has_immediate = posted.immediate,
@@ -163,12 +225,10 @@ PostResult Side::Post(Posted& posted) {
                                   now, &posted.id);
       break;
     case Operation::kRead:
-      result = endpoint.PostRead(connection_,
-                                 {.buffer = local,
-                                  .remote = peer_->host_->endpoint().ExportMemory(peer_->region_),
-                                  .remote_offset = posted.offset,
-                                  .user_data = posted.number},
-                                 now, &posted.id);
+      result = endpoint.PostRead(
+          connection_,
+          {.buffer = local, .remote = TargetOf(posted), .remote_offset = posted.offset, .user_data = posted.number},
+          now, &posted.id);
       break;
     case Operation::kFetchAdd:
     case Operation::kCompareSwap:
@@ -303,17 +363,25 @@ void Side::OnCompletion(const Completion& completion) {
   if (posted.cancelled && completion.status == OperationStatus::kOk)
     Finding(posted, "done although its cancel said yes");
   const bool ok = completion.status == OperationStatus::kOk;
+  const bool was_revoked = posted.offer != nullptr && posted.offer->revoked;
   if (ok || completion.status == OperationStatus::kTruncated) {
     CheckOk(posted, completion);
-  } else if (!failure_allowed_ && !posted.cancelled) {
+  } else if (completion.status == OperationStatus::kRemoteAccess ? !was_revoked
+                                                                 : !failure_allowed_ && !posted.cancelled) {
     Finding(posted, "ended with " + std::string(OperationStatusName(completion.status)));
   }
   if (!posted.buffer->GuardsIntact()) Finding(posted, "written outside of its buffer");
   posted.buffer->Poison();  // it is the user's again: nobody may read or write it any more
+  // Some keep their registration: what lands after the completion would show in the buffer, and not be refused.
+  if (posted.region != kUnregistered && posted.number % 4 == 0) {
+    host_->endpoint().DeregisterMemory(posted.region, host_->now());
+    posted.region = kUnregistered;
+  }
 }
 
 void Side::CheckOk(Posted& posted, const Completion& completion) {
   const uint64_t bytes = posted.buffer->size();
+  if (posted.revoked_before && bytes > 0) Finding(posted, "went well with memory that had been taken back before");
   switch (posted.operation) {
     case Operation::kReceive:
       CheckReceive(posted, completion);
@@ -324,14 +392,15 @@ void Side::CheckOk(Posted& posted, const Completion& completion) {
     case Operation::kWrite:
     case Operation::kWriteImmediate:
       payload_bytes_ += bytes;
-      if (FindDifference(peer_->memory_.data() + posted.offset, bytes, posted.number * 1000 + number_) != bytes) {
+      if (posted.offer != nullptr && posted.offer->revoked) break;  // it was in place
+      if (FindDifference(PlaceOf(posted), bytes, posted.number * 1000 + number_) != bytes) {
         Finding(posted, "complete, but not in place at the target");
       }
       break;
     case Operation::kRead:
       payload_bytes_ += bytes;
-      if (FindDifference(posted.buffer->data(), bytes, kReadPattern + peer_->number_, posted.offset - kReadAt) !=
-          bytes) {
+      if (FindDifference(posted.buffer->data(), bytes, kReadPattern + peer_->number_,
+                         posted.offset - (posted.offer != nullptr ? 0 : kReadAt)) != bytes) {
         Finding(posted, "wrong contents");
       }
       break;
@@ -389,6 +458,15 @@ void Side::CheckAtEnd() {
   if (!memory_.GuardsIntact()) findings_->Note("side " + std::to_string(number_) + ": written outside of the region");
   if (FindDifference(memory_.data() + kReadAt, kReadBytes, kReadPattern + number_) != kReadBytes) {
     findings_->Note("side " + std::to_string(number_) + ": memory that is only read was written");
+  }
+  for (const auto& offer : offers_) {
+    const std::string name = "side " + std::to_string(number_) + ": memory offered for a while ";
+    if (!offer->memory.GuardsIntact()) findings_->Note(name + "was written outside");
+    if (offer->revoked && !offer->memory.Untouched()) findings_->Note(name + "was written after it was taken back");
+    const uint64_t read_only = OfferedReadBytes(scenario_);
+    if (!offer->revoked && FindDifference(offer->memory.data(), read_only, kReadPattern + number_) != read_only) {
+      findings_->Note(name + "was written where it is only read");
+    }
   }
   // Same tag: receives in posting order meet sends in posting order.
   std::sort(matches_.begin(), matches_.end());

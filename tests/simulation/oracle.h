@@ -47,6 +47,11 @@ class Side {
   // them.
   bool FillUp();
   void MakeRoom();
+  // Takes back the memory that was offered to the peer for a while, whatever the peer is doing with it, and offers
+  // other memory.
+  void Revoke();
+  // Takes back a registered buffer of some operation under way; that may end the connection.
+  void DeregisterSome();
   // Cancels a random operation that is under way.
   void CancelSome();
   // Ends what can never complete by itself: receives whose message is not coming. True if there was any.
@@ -68,13 +73,24 @@ class Side {
   uint64_t writes_with_immediate_told() const { return told_; }
 
  private:
+  // Memory for the peer that is taken back while it is in use: slots to write, each once, and contents to read.
+  struct Offer {
+    explicit Offer(size_t bytes) : memory(bytes) {}
+    support::GuardedBuffer memory;
+    RegionId region = kUnregistered;
+    RemoteMemory remote;  // as it was exported: who has it keeps it beyond the end
+    uint64_t next_slot = 0;
+    bool revoked = false;
+  };
   struct Posted {
     Operation operation = Operation::kSend;
     OperationId id = 0;
     uint64_t number = 0;  // of the operation at this side; pattern of its contents
     uint64_t order = 0;   // posting order among those that a flush waits for
     uint64_t tag = 0;
-    uint64_t offset = 0;  // in the remote memory
+    const Offer* offer = nullptr;  // the peer's memory that it is about; null: the region that lasts
+    bool revoked_before = false;   // that memory was taken back before this was posted
+    uint64_t offset = 0;           // in the remote memory
     uint64_t operand = 0, compare = 0;
     bool immediate = false;
     bool cancelled = false;  // Cancel said that it will be
@@ -87,6 +103,11 @@ class Side {
   void Finding(const Posted& posted, const std::string& what);
   Posted NewPosted(Operation operation, size_t bytes);
   PostResult Post(Posted& posted);
+  void MakeOffer();
+  // The peer's memory for this write or read is one that will be, or has been, taken back.
+  void Aim(Posted* posted);
+  RemoteMemory TargetOf(const Posted& posted) const;
+  const uint8_t* PlaceOf(const Posted& posted) const;
   void CheckOk(Posted& posted, const Completion& completion);
   void CheckReceive(Posted& posted, const Completion& completion);
 
@@ -113,6 +134,7 @@ class Side {
   // Memory for the peer: slots that it writes (each once), contents that it reads, two words for atomics.
   support::GuardedBuffer memory_;
   RegionId region_ = kUnregistered;
+  std::vector<std::unique_ptr<Offer>> offers_;          // the last one is good
   uint64_t next_slot_ = 0;                              // of the peer's memory, given to our writes
   std::vector<std::pair<uint64_t, uint64_t>> matches_;  // receive number, peer's send number
   std::map<uint64_t, bool> received_;                   // by the peer's send number

@@ -183,6 +183,10 @@ class Run {
         RandomHost().Stall(Duration::Millis(static_cast<int64_t>(random_.Below(kLongestStallMillis))));
       }
       if (steps <= half && IsTurn(steps, half, scenario_.shortages)) Exhaust(*sides_[random_.Below(sides_.size())]);
+      if (steps <= half && IsTurn(steps, half, scenario_.revocations)) {
+        Side& owner = *sides_[random_.Below(sides_.size())];
+        if (!owner.host()->frozen() && !owner.host()->stalled()) owner.Revoke();
+      }
       if (steps <= half && IsTurn(steps, half, scenario_.leaps)) {
         RandomHost().LeapClock(Duration::Millis(static_cast<int64_t>(random_.Below(kLongestLeapMillis))));
       }
@@ -213,6 +217,7 @@ class Run {
         Say("abort");
         side.AllowFailure();
         peer.AllowFailure();
+        if (random_.Chance(0.5)) side.DeregisterSome();  // which is a reason to abort, if it is in use
         side.host()->endpoint().Abort(side.connection(), side.host()->now());
         side.host()->Touch();
         break;

@@ -63,6 +63,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "stalls") return number(&s.stalls);
   if (key == "leaps") return number(&s.leaps);
   if (key == "shortages") return number(&s.shortages);
+  if (key == "revocations") return number(&s.revocations);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -90,7 +91,6 @@ Scenario ScenarioOf(uint64_t seed) {
   s.path_policy = PathPolicyNames()[random.Below(PathPolicyNames().size())];
   s.hosts = pick(2u, 2u, 3u, 4u, 6u);
   s.ports = pick(1u, 1u, 2u, 3u);
-  if (s.carrier == Carrier::kFabric) s.ports = 1;  // the fabric has one NIC a host
   s.connections = 1 + static_cast<uint32_t>(random.Below(s.hosts + 2));
   s.handshake = random.Chance(0.5);
   s.operations = pick(10u, 40u, 120u);
@@ -133,6 +133,8 @@ Scenario ScenarioOf(uint64_t seed) {
   } else if (s.handshake && random.Chance(0.6)) {
     s.protection = pick(Protection::kAuthenticated, Protection::kEncrypted);
   }
+  s.revocations = some(0.25);
+  if (s.carrier == Carrier::kFabric) s.ports = pick(1u, 1u, 2u, 3u);
   return s;
 }
 
@@ -182,8 +184,8 @@ std::string Describe(const Scenario& s) {
       absl::StrCat(" loss=", s.loss, " duplicate=", s.duplicate, " reorder=", s.reorder, " corrupt=", s.corrupt,
                    " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps, " black_paths=",
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
-      absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " fault_ms=", s.fault_ms,
-                   " topology=", s.topology, " queue_kb=", s.queue_kb));
+      absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
+                   " fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 
 }  // namespace paceline::simulation

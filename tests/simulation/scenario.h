@@ -45,6 +45,7 @@ struct Scenario {
   uint32_t stalls = 0;       // hosts that stand still for up to 3 s
   uint32_t leaps = 0;        // clocks that leap forward by up to 30 s; together with stalls peers may be lost
   uint32_t shortages = 0;    // times when a connection is full of receives that nobody will meet
+  uint32_t revocations = 0;  // times when a side takes memory back that its peer may be using
   // Simulated fabric only:
   uint32_t topology = 0;  // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
   uint32_t queue_kb = 175;

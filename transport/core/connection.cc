@@ -258,7 +258,10 @@ bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Tim
 void Connection::OnAck(const wire::AckFrame& frame) {
   if (!open()) return;
   NoteUse(context_->frames_now);
-  if (Sender* sender = active_sender()) sender->HandleAck(frame, context_->frames_arrived, context_->frames_now);
+  Sender* sender = active_sender();
+  if (sender == nullptr) return;
+  sender->HandleAck(frame, context_->frames_arrived, context_->frames_now);
+  receiver_.ReleaseRefused(sender->TakeDeliveredFailures());
 }
 
 void Connection::OnGrant(const wire::GrantFrame& frame) {

@@ -103,7 +103,8 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
     if (connection == nullptr) continue;
-    const Sender* sender = connection->active_sender();
+    Sender* sender = connection->active_sender();
+    if (sender != nullptr) sender->RevokeAnswers(id);
     if ((sender != nullptr && sender->UsesRegion(id)) || connection->receiver().UsesRegion(id)) {
       Abort(connection->id(), now);
     } else {

@@ -132,9 +132,9 @@ class Endpoint {
   // The same under a key of the application's choice, as guessable as that is, and with offsets of remote operations
   // that count from `origin` at its first byte. kUnregistered: out of ids, or the key is in use.
   RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
-  // At once: what arrives later for it is refused, writes of peers under way end there with kRemoteAccess. A connection
-  // with operations of its own that still use the region is aborted (its operations end with kConnectionClosed): the
-  // peer would otherwise wait for bytes that nobody may read or place any more.
+  // At once: what arrives later for it is refused, writes and reads of peers under way end there with kRemoteAccess. A
+  // connection with operations of its own that still use the region is aborted (its operations end with
+  // kConnectionClosed): the peer would otherwise wait for bytes that nobody may read or place any more.
   void DeregisterMemory(RegionId region, Time now);
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 

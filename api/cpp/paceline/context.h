@@ -203,8 +203,9 @@ class Context {
   // The same under a key of the application's choice, as guessable as that is, for peers that know it by agreement:
   // they reach it with RemoteMemory{.key = key, .bytes = ~0}. Their offsets count from `origin` at the first byte.
   Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
-  // At once: what arrives later for it is refused. A connection with operations of its own that still
-  // use the region is aborted: they end with kConnectionClosed.
+  // At once: what arrives later for it is refused, and writes and reads of peers that are under way end for them with
+  // kRemoteAccess. A connection with operations of its own that still use the region is aborted: they end with
+  // kConnectionClosed.
   void DeregisterMemory(RegionId region);
   RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
 

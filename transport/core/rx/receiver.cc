@@ -299,7 +299,6 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   const EndpointOptions& options = context_->options;
   const uint64_t psn = acks_->UnwrapPsn(header.psn);
   if (psn >= header.floor_distance) acks_->OnFloor(psn - header.floor_distance);
-  if (open_failures_ > 0) ReleaseFailures();
   switch (acks_->Check(psn)) {
     case AckState::Verdict::kDuplicate:
       ++counters.rx_duplicates;

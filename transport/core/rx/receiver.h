@@ -50,6 +50,8 @@ class Receiver {
   // receive whose buffer a remote card may still write to ends with its message.
   void FailReceives(OperationStatus status, Time now);
   bool UsesRegion(RegionId region) const;
+  // These messages of the peer were refused, and the peer knows.
+  void ReleaseRefused(const std::vector<uint32_t>& numbers);
   // The peer may not write there any more: writes under way are refused.
   void RevokeKey(uint64_t key);
   // Sends of the peer that have met no receive yet.
@@ -132,6 +134,7 @@ class Receiver {
   void Tell(RxMessage* message, Operation operation);
   static wire::MessageKind AnswerTo(const TxMessage& request);
   void FinishAnswer(RxMessage* message);
+  void AnswerRevoked(RxMessage* message, uint64_t status);
   void Refuse(RxMessage* message, OperationStatus status);
   void RefuseWrite(RxMessage* message);
   void RefuseSend(RxMessage* message);
@@ -139,7 +142,6 @@ class Receiver {
   TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                         RegionId region);
   void MarkDone(uint64_t number);
-  void ReleaseFailures();
   void Delete(RxMessage* message);
 
   CoreContext* context_;

@@ -58,6 +58,10 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
     if (message == nullptr) return Taken::kNo;
     // Its first packet may have completed, refused or stored it.
     if (messages_.Contains(number) ? messages_[number].done : true) return Taken::kYes;
+  } else if (message->kind == MessageKind::kReadResponse && header.kind == MessageKind::kFailure &&
+             message->request == header.request) {
+    AnswerRevoked(message, header.value);
+    return Taken::kYes;
   } else if (message->kind != header.kind &&
              !(message->kind == MessageKind::kAnnounce && header.kind == MessageKind::kWrite)) {
     ++counters.rx_malformed;
@@ -481,6 +485,15 @@ void Receiver::FinishAnswer(RxMessage* message) {
   }
 }
 
+// The memory that it comes from was revoked at the peer; what has arrived of it is of no use.
+void Receiver::AnswerRevoked(RxMessage* message, uint64_t status) {
+  expected_bytes_ -= message->length - message->arrived_bytes;
+  demand_changed_ = true;
+  message->kind = MessageKind::kFailure;
+  message->value = status;
+  Complete(message);
+}
+
 // The message stays, refusing its packets, until the refusal has reached the peer: an acknowledgement could overtake
 // it.
 void Receiver::Refuse(RxMessage* message, OperationStatus status) {
@@ -528,8 +541,8 @@ TxMessage* Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t v
   return answer;
 }
 
-void Receiver::ReleaseFailures() {
-  for (const uint32_t bits : owner_->sender().TakeDeliveredFailures()) {
+void Receiver::ReleaseRefused(const std::vector<uint32_t>& numbers) {
+  for (const uint32_t bits : numbers) {
     const uint64_t number = Unwrap(bits, messages_.begin());
     if (!messages_.Contains(number)) continue;
     RxMessage* message = std::exchange(messages_[number].message, nullptr);

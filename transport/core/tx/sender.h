@@ -59,6 +59,8 @@ class Sender {
   void FailAll(OperationStatus status);
   // Does any operation use this region?
   bool UsesRegion(RegionId region) const;
+  // Nobody may read this region any more: what answers reads of it turns into a refusal.
+  void RevokeAnswers(RegionId region);
   // The message with this number, or nullptr.
   TxMessage* FindMessage(uint32_t number_bits);
   // The answer to a request is in place, or the peer has refused a message.
@@ -148,6 +150,8 @@ class Sender {
     bool write = false;  // by remote placement
   };
   void TellOfRead(const TxMessage& answer, OperationStatus status);
+  void BecomeFailure(TxMessage* answer);
+  void StopSending(TxMessage* message);
   void Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header, Time now);
   uint64_t Track(const Packet& packet, Time now);
   size_t EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now);

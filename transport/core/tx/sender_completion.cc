@@ -1,5 +1,7 @@
 // How messages of the sending half end: their last acknowledgement or answer, their failure, and the flushes that
 // waited.
+#include <utility>
+
 #include "transport/core/tx/sender.h"
 
 namespace paceline {
@@ -35,14 +37,48 @@ void Sender::TellOfRead(const TxMessage& answer, OperationStatus status) {
                       .region = answer.region});
 }
 
-void Sender::Finish(TxMessage* message, OperationStatus status) {
-  const bool numbered = message->state != TxMessage::State::kQueued;
+void Sender::RevokeAnswers(RegionId region) {
+  for (auto* list : {&answers_, &singles_, &sending_, &in_flight_}) {
+    for (TxMessage* message = list->front(); message != nullptr;) {
+      TxMessage* next = list->Next(message);
+      if (message->kind == wire::MessageKind::kReadResponse && message->region == region) BecomeFailure(message);
+      message = next;
+    }
+  }
+}
+
+// Under the number that it has: the peer has perhaps seen a part of the answer, and waits for the rest.
+void Sender::BecomeFailure(TxMessage* answer) {
+  if (std::exchange(answer->tells, false)) context_->completions.Unreserve();
+  const bool numbered = answer->state != TxMessage::State::kQueued;
+  if (numbered) {
+    StopSending(answer);
+    ResolvePacketsOf(answer);
+  }
+  ++context_->counters.rx_refused;
+  answer->kind = wire::MessageKind::kFailure;
+  answer->value = static_cast<uint64_t>(OperationStatus::kRemoteAccess);
+  answer->data = nullptr;
+  answer->region = kUnregistered;
+  answer->payload_bytes = answer->length = answer->next_offset = 0;
+  answer->segments_left = 1;
+  answer->single = true;
+  if (numbered) Sendable(answer);
+  state_->ready_ports = AllPorts();
+}
+
+void Sender::StopSending(TxMessage* message) {
   if (message->state == TxMessage::State::kSending) {
     unsent_bytes_ -= message->unsent_bytes();
     state_->ready_ports = AllPorts();  // Fill tells the controllers
   }
   message->link.Unlink();
   message->announce_link.Unlink();
+}
+
+void Sender::Finish(TxMessage* message, OperationStatus status) {
+  const bool numbered = message->state != TxMessage::State::kQueued;
+  StopSending(message);
   if (numbered) {
     ResolvePacketsOf(message);
     messages_[message->number] = nullptr;

@@ -309,6 +309,43 @@ TEST_P(OneSidedTest, RevocationWorksAtOnce) {
   Exchange(0, 100'000);
 }
 
+// A read of the peer is no operation of the owner's: it ends alone, and the connection goes on.
+TEST_P(OneSidedTest, MemoryThatThePeerReadsCanBeRevoked) {
+  for (const int64_t micros : {8, 30, 60}) {  // before the answer leaves, and while it does
+    SCOPED_TRACE(micros);
+    GuardedBuffer& memory = NewFilled(2'000'000, 4);
+    RegionId region = 0;
+    const RemoteMemory remote = Export(1, memory, kAll, &region);
+    GuardedBuffer& in = NewBuffer(2'000'000);
+    const uint64_t read = Read(0, in, remote);
+    GuardedBuffer& short_in = NewBuffer(100);
+    const uint64_t short_read = Read(0, short_in, remote);
+    world().RunFor(Duration::Micros(micros));
+    ASSERT_EQ(Done(0, read), nullptr);
+    endpoint(1).DeregisterMemory(region, now());
+    host(1).Touch();
+    memory.Poison();
+    EXPECT_EQ(Await(0, read).status, OperationStatus::kRemoteAccess);
+    const Completion completion = Await(0, short_read);
+    EXPECT_TRUE(completion.status == OperationStatus::kRemoteAccess || short_in.HoldsFirst(100, 4));
+    in.Poison();
+    world().RunFor(Duration::Millis(50));
+    EXPECT_TRUE(in.Untouched()) << "written after the read had ended";
+    EXPECT_GE(endpoint(1).counters().rx_refused, 1u);
+    Exchange(0, 100'000);
+    Exchange(1, 100'000);
+    if (HasFailure()) return;
+  }
+}
+
+// What was refused holds nothing once the peer knows, though it sends no more.
+TEST_P(OneSidedTest, ARefusalLeavesTheConnectionIdle) {
+  const RemoteMemory unknown{.key = 12345, .bytes = 1000};
+  EXPECT_EQ(Await(0, Write(0, NewFilled(64, 1), unknown)).status, OperationStatus::kRemoteAccess);
+  world().RunFor(Duration::Seconds(3));
+  for (const uint32_t i : {0u, 1u}) EXPECT_LE(endpoint(i).MemoryOf(connection(i)), 4096u);
+}
+
 // More of them than there are numbers for messages.
 TEST_P(OneSidedTest, ManyRefusalsLeaveRoomForWhatIsAllowed) {
   GuardedBuffer& memory = NewBuffer(4096);
