@@ -40,6 +40,7 @@ class IntrusiveList {
 
   bool empty() const { return head_.next == &head_; }
   T* front() const { return empty() ? nullptr : Owner(head_.next); }
+  T* back() const { return empty() ? nullptr : Owner(head_.previous); }
   // The member after `item`, or nullptr.
   T* Next(T* item) const {
     ListLink* link = (item->*kLink).next;

@@ -13,6 +13,7 @@ inline constexpr uint32_t kMaxEntropies = 256;         // routes asked for per p
 inline constexpr uint32_t kMaxOperations = 1u << 16;   // posted and not completed, per connection and direction
 inline constexpr uint32_t kMaxOpenMessages = 4096;     // messages of one direction between first packet and completion
 inline constexpr uint32_t kMaxOutstandingPackets = 16384;  // psns of one connection sent and not resolved
+inline constexpr uint32_t kMinSegmentBytes = 64;           // payload of a packet that is not a message's last
 inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span of one message, in segments
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
 inline constexpr uint32_t kMaxAtomicBytes = 1024;          // of an atomic's target; each vector has as many
@@ -23,7 +24,7 @@ inline constexpr uint32_t kSackWords = 8;                  // 64-bit words of on
 
 inline constexpr uint64_t kDefaultUnexpectedBytes = 64ull << 20;  // payload held for sends that have no receive yet
 inline constexpr uint32_t kDefaultEagerBytes = 16384;             // sends up to this size need no matched receive
-inline constexpr uint32_t kMaxPendingAccepts = 1024;  // connection requests waiting for Accept, per listener
+inline constexpr uint32_t kMaxPendingAccepts = 1024;  // connection requests waiting for Accept, per endpoint
 
 static_assert((kMaxOpenMessages & (kMaxOpenMessages - 1)) == 0);
 static_assert((kMaxOutstandingPackets & (kMaxOutstandingPackets - 1)) == 0);

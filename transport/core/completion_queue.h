@@ -22,8 +22,21 @@ class CompletionQueue {
     ++reserved_;
     return true;
   }
+  // The same for a completion that a peer causes. All together may hold half of the places until they are complete, so
+  // that what peers begin and do not end does not stop our own operations.
+  bool ReserveForPeer() {
+    if (for_peers_ >= bound_ / 2 || !Reserve()) return false;
+    ++for_peers_;
+    return true;
+  }
+  // The completion has come: Push follows.
+  void EndForPeer() { --for_peers_; }
   // Gives a place back unused.
   void Unreserve() { --reserved_; }
+  void UnreserveForPeer() {
+    EndForPeer();
+    Unreserve();
+  }
   // Fills a reserved place.
   void Push(const Completion& completion) {
     --reserved_;
@@ -43,6 +56,7 @@ class CompletionQueue {
   std::deque<Completion> queue_;
   uint32_t bound_;
   uint64_t reserved_ = 0;
+  uint64_t for_peers_ = 0;  // of these
 };
 
 }  // namespace paceline

@@ -65,7 +65,6 @@ class Connection final : private wire::FrameHandler {
   void DropEvent() { event_.reset(); }
 
   uint64_t nonce() const { return nonce_; }
-  uint32_t listener() const { return listener_; }
   bool is_server() const { return listener_ != 0; }
   // What belongs to the handshake: until established, and of a server a little longer.
   struct Handshake {

@@ -88,7 +88,16 @@ RegionId Endpoint::Impl::AddRegion(Region region) {
       region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.base, region.bytes);
     }
   }
-  return context_.memory.Add(region);
+  const RegionId id = context_.memory.Add(region);
+  if (id == kUnregistered) DeregisterFromLanes(region);
+  return id;
+}
+
+void Endpoint::Impl::DeregisterFromLanes(const Region& region) {
+  for (const Port& port : context_.ports) {
+    const uint64_t key = region.lane_keys[port.index];
+    if (key != 0) context_.environment->DeregisterMemory(port.index, key);
+  }
 }
 
 void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
@@ -97,9 +106,7 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   const Region copy = *region;
   context_.memory.Remove(id);
   CancelReceivesInto(id);
-  for (const Port& port : context_.ports) {
-    if (copy.lane_keys[port.index] != 0) context_.environment->DeregisterMemory(port.index, copy.lane_keys[port.index]);
-  }
+  DeregisterFromLanes(copy);
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
     if (connection == nullptr) continue;
@@ -234,6 +241,8 @@ void Endpoint::Impl::Refuse(ConnectionId id, Time now) {
     ReplyRefuse(ways[0].local, addresses[ways[0].remote], connection->peer().peer_connection, connection->nonce(),
                 CloseReason::kRefusedByApplication, &connection->handshake().init_digest);
   }
+  const auto request = requests_.find({connection->nonce(), connection->peer().peer_connection});
+  if (request != requests_.end()) request->second.refused = true;
   connection->Finish(CloseReason::kRefusedByApplication, OperationStatus::kConnectionClosed, false, "", now);
   After(connection, now);
 }

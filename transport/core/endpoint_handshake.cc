@@ -47,11 +47,14 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   }
   ForgetSpentRequests(now);
   const auto key = std::make_pair(init->client_nonce, init->client_connection);
-  if (const auto known = requests_.find(key); known != requests_.end()) {
-    Connection* connection = Find(known->second);
-    if (connection == nullptr || !connection->open()) return;
-    connection->AnswerThrough(port);
-    return SendAccept(connection);
+  const auto known = requests_.find(key);
+  if (known != requests_.end()) {
+    Connection* connection = Find(known->second.connection);
+    if (connection != nullptr && connection->open()) {
+      connection->AnswerThrough(port);
+      return SendAccept(connection);
+    }
+    if (!known->second.refused) return;
   }
   if (!Vouched(*init, body)) {
     return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
@@ -60,10 +63,11 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   const auto refuse = [&](CloseReason reason) {
     ReplyRefuse(port, source, init->client_connection, init->client_nonce, reason, &digest);
   };
+  if (known != requests_.end()) return refuse(CloseReason::kRefusedByApplication);
   const auto listener = listener_by_nonce_.find(init->listener_nonce);
   if (listener == listener_by_nonce_.end()) return refuse(CloseReason::kRefusedNoListener);
   if (init->hello.algorithm != context_.options.congestion_control) return refuse(CloseReason::kRefusedMismatch);
-  if (init->hello.segment_bytes == 0) {
+  if (init->hello.segment_bytes < limits::kMinSegmentBytes) {
     ++context_.counters.rx_malformed;
     return;
   }
@@ -73,7 +77,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   Connection* connection = pending_requests_ >= limits::kMaxPendingAccepts ? nullptr : NewConnection();
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
   SetUp(*connection, listeners_.at(listener->second).setup);
-  requests_[key] = connection->id();
+  requests_[key] = {.connection = connection->id()};
   ++pending_requests_;
   connection->StartRequested(*init, digest, listener->second, now);
   connection->AnswerThrough(port);
@@ -139,7 +143,7 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   const auto packet = wire::ParseAccept(body);
   Connection* connection = Find(id);
   if (!packet.has_value() || connection == nullptr || connection->nonce() != packet->client_nonce ||
-      connection->state() != Connection::State::kConnecting || packet->hello.segment_bytes == 0) {
+      connection->state() != Connection::State::kConnecting || packet->hello.segment_bytes < limits::kMinSegmentBytes) {
     return;
   }
   EstablishedPeer peer;
@@ -197,8 +201,7 @@ void Endpoint::Impl::HandleRefuse(ConnectionId id, std::span<const uint8_t> body
   After(connection, now);
 }
 
-void Endpoint::Impl::RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment, Time now) {
-  (void)now;
+void Endpoint::Impl::RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment) {
   wire::Reader reader(body);
   const uint32_t client_connection = reader.U32();
   reader.U32();

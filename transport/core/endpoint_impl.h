@@ -45,6 +45,7 @@ class Endpoint::Impl {
 
   // Completes what of it only the endpoint knows: keys of lanes and its number.
   RegionId AddRegion(Region region);
+  void DeregisterFromLanes(const Region& region);
 
   void DeregisterMemory(RegionId id, Time now);
 
@@ -116,7 +117,8 @@ class Endpoint::Impl {
   void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status);
   void CancelReceivesInto(RegionId region);
   // Sends that found no receive may find one now.
-  void MatchAgain(Matcher& queue, Time now);
+  // All stored sends, or only those of one connection.
+  void MatchAgain(Matcher& queue, const Receiver* receiver, Time now);
   void FeedStarvedQueues(Time now);
 
   size_t PollCompletions(std::span<Completion> out) { return context_.completions.Poll(out); }
@@ -173,7 +175,7 @@ class Endpoint::Impl {
   void HandleRefuse(ConnectionId id, std::span<const uint8_t> body, Time now);
 
   // A request in another version: its first fields stand where they stand in ours.
-  void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment, Time now);
+  void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment);
 
   // ---- presence
   void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body, const LaneAddress& source);
@@ -283,7 +285,11 @@ class Endpoint::Impl {
   uint32_t next_listener_ = 1;
   absl::flat_hash_map<uint32_t, Listener> listeners_;
   absl::flat_hash_map<uint64_t, uint32_t> listener_by_nonce_;
-  absl::flat_hash_map<std::pair<uint64_t, ConnectionId>, ConnectionId> requests_;  // of clients, by nonce and number
+  struct Request {
+    ConnectionId connection = kNoConnection;
+    bool refused = false;  // by the application
+  };
+  absl::flat_hash_map<std::pair<uint64_t, ConnectionId>, Request> requests_;       // of clients, by nonce and number
   std::deque<std::pair<std::pair<uint64_t, ConnectionId>, Time>> spent_requests_;  // over, and good until when
   uint32_t pending_requests_ = 0;
   std::deque<Reply> replies_;

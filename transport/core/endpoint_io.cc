@@ -49,7 +49,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
   }
   // A refusal looks the same in every version: it is how a peer of another version says so.
   if (common->version != wire::kVersion && common->type != wire::PacketType::kRefuse) {
-    if (common->type == wire::PacketType::kInit) RefuseVersion(port, packet.subspan(wire::kCommonBytes), segment, now);
+    if (common->type == wire::PacketType::kInit) RefuseVersion(port, packet.subspan(wire::kCommonBytes), segment);
     return;
   }
   const auto body = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
@@ -195,6 +195,8 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
       std::any_of(context_.ports.begin(), context_.ports.end(), [](const Port& other) { return other.up; })) {
     return filled;
   }
+  constexpr int kMostStalled = 16;  // in a row: the rest has its turn in the next pass
+  int stalled = 0;
   for (Connection* connection = ready_.front(); filled < room && connection != nullptr;) {
     const SendState& state = connection->send_state();
     if (state.may_have_more() && !state.may_have_more(port)) {
@@ -219,10 +221,10 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
     Seal(*connection, burst, filled, more);
     filled += more;
     // What this port cannot send now, another may: it stays ready, but this port does not try again at once.
-    const bool stalled = more == 0 && state.may_have_more(port);
+    stalled = more == 0 && state.may_have_more(port) ? stalled + 1 : 0;
     After(connection, now);
-    if (stalled) break;
-    connection = next == nullptr ? ready_.front() : next;
+    if (stalled == kMostStalled) break;
+    connection = next != nullptr ? next : stalled == 0 ? ready_.front() : nullptr;
   }
   if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kNow);
   return filled;
@@ -242,22 +244,28 @@ size_t Endpoint::Impl::RoomTo(const Connection& connection, uint32_t port, const
 
 size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t room) {
   size_t filled = 0;
-  while (filled < room && !replies_.empty()) {
-    Reply& reply = replies_.front();
+  for (auto next = replies_.begin(); filled < room && next != replies_.end();) {
+    const Reply& reply = *next;
     uint32_t peer = 0;
     if (reply.connection != kNoConnection) {
       Connection* connection = Find(reply.connection);
       if (connection == nullptr || connection->peer().remote_ports == 0) {
-        replies_.pop_front();
+        next = replies_.erase(next);
         continue;
       }
-      if (connection->control_port() != port) break;
+      if (connection->control_port() != port) {
+        ++next;
+        continue;
+      }
       peer = connection->peer().routes.handle[port];
     } else {
-      if (reply.port != port) break;
+      if (reply.port != port) {
+        ++next;
+        continue;
+      }
       peer = context_.environment->OpenPeer(port, reply.address);
       if (peer == 0) {
-        replies_.pop_front();
+        next = replies_.erase(next);
         continue;
       }
       reply_peers_.emplace_back(port, peer);
@@ -266,7 +274,7 @@ size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t roo
     SetControl(burst, filled, peer, reply.size);
     burst.segments[filled].expendable = reply.connection == kNoConnection;
     ++filled;
-    replies_.pop_front();
+    next = replies_.erase(next);
   }
   return filled;
 }

@@ -34,7 +34,7 @@ PostResult Endpoint::Impl::PostMessage(ConnectionId id, Time now, OperationId* o
   message->operation_id = context_.next_operation++;
   if (operation != nullptr) *operation = message->operation_id;
   connection->NoteUse(now);
-  connection->sender().Post(message, now);
+  connection->sender().Post(message);
   After(connection, now);
   return PostResult::kOk;
 }

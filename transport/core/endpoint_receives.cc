@@ -45,7 +45,7 @@ void Endpoint::Impl::SetSource(ConnectionId id, Source source, Time now) {
   Connection* connection = Find(id);
   if (connection == nullptr || !connection->receiver().shares_receives()) return;
   connection->receiver().SetSource(source);
-  MatchAgain(connection->receiver().matcher(), now);
+  MatchAgain(connection->receiver().matcher(), &connection->receiver(), now);
 }
 
 PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveRequest& request, Time now,
@@ -68,7 +68,7 @@ PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveReq
       break;
     }
     After(Find(connection), now);
-    if (request.min_free == 0 || !receive->link.linked()) break;
+    if (request.min_free == 0 || queue->newest_receive() != receive) break;  // it may be over, and gone
   }
   return PostResult::kOk;
 }
@@ -113,10 +113,9 @@ void Endpoint::Impl::CancelReceivesInto(RegionId region) {
   }
 }
 
-void Endpoint::Impl::MatchAgain(Matcher& queue, Time now) {
-  queue.set_starved(false);
+void Endpoint::Impl::MatchAgain(Matcher& queue, const Receiver* receiver, Time now) {
   queue.ForEachUnexpected([&](RxMessage* message) {
-    if (message->claimed != 0) return;
+    if (message->claimed != 0 || (receiver != nullptr && message->receiver != receiver)) return;
     const ConnectionId connection = message->receiver->connection();
     if (message->receiver->MatchAgain(message, now)) After(Find(connection), now);
   });
@@ -124,7 +123,9 @@ void Endpoint::Impl::MatchAgain(Matcher& queue, Time now) {
 
 void Endpoint::Impl::FeedStarvedQueues(Time now) {
   for (auto& [id, queue] : receive_queues_) {
-    if (queue->starved()) MatchAgain(*queue, now);
+    if (!queue->starved()) continue;
+    queue->set_starved(false);
+    MatchAgain(*queue, nullptr, now);
   }
 }
 

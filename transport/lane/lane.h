@@ -66,7 +66,7 @@ struct TxSegment {
   uint32_t payload_bytes = 0;
   const uint8_t* header = nullptr;
   const uint8_t* payload =
-      nullptr;  // null with payload_bytes > 0: a phantom payload (simulated lanes only; see core/memory.h)
+      nullptr;  // null with payload_bytes > 0: a phantom payload (simulated lanes only; see MemoryKind::kPhantom)
   // Writes only:
   uint32_t connection = 0;  // the peer's connection number: the remote lane reports it with the completion
   uint32_t immediate = 0;

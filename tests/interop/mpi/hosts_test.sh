@@ -29,7 +29,7 @@ fail() {
 switches=1 interfaces=eth0 rounds=1
 [[ $case != nic_down ]] || switches=2 interfaces=eth0,eth1 rounds=2
 "$hosts_script" up "$prefix" "$ranks" 1500 $switches || exit
-(umask 077; openssl rand -hex 32 >"$work/key")
+(umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key")
 
 inside() {
   local host=$1

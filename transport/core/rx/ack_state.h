@@ -45,7 +45,6 @@ class AckState {
   // Fills the frame and counts the acknowledgement as sent.
   void Build(wire::AckFrame* frame, Time now);
 
-  bool idle() const { return ack_at_.is_never(); }
   // Keeps what tells of a gap, if there is one.
   void ReleaseIdleState();
   size_t memory_bytes() const { return received_.memory_bytes() + marked_.memory_bytes(); }

@@ -65,15 +65,6 @@ class Matcher {
     }
     return nullptr;
   }
-  // Takes the first stored send of this receiver; nullptr: none.
-  RxMessage* TakeFirstUnexpected(const Receiver* receiver) {
-    for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) {
-      if (message->receiver != receiver) continue;
-      Take(message);
-      return message;
-    }
-    return nullptr;
-  }
   // Calls `function` for each stored send, in sending order; it may take the one that it is given.
   template <typename Function>
   void ForEachUnexpected(Function function) {
@@ -103,6 +94,7 @@ class Matcher {
   void set_starved(bool starved) { starved_ = starved; }
 
   uint32_t posted_count() const { return posted_count_; }
+  const PostedReceive* newest_receive() const { return posted_.back(); }
   // A stored send waits to be cleared by name: sends must not be cleared by count past it.
   bool has_unexpected_rendezvous() const { return unexpected_rendezvous_ > 0; }
   bool empty() const { return posted_.empty() && unexpected_.empty(); }

@@ -101,15 +101,15 @@ void Receiver::FailAll(OperationStatus status, Time now) {
   for (; !messages_.empty(); messages_.PopFront()) {
     RxMessage* message = messages_[messages_.begin()].message;
     if (message == nullptr) continue;
-    if (message->tells) context_->completions.Unreserve();
+    if (message->tells) context_->completions.UnreserveForPeer();
     if (message->receive != nullptr) {
       if (message->placed_by_lane) context_->RevokePlacement(message->receive->buffer.region);
       FailReceive(std::exchange(message->receive, nullptr), status);
     }
-    message->link.Unlink();
+    if (message->link.linked()) matcher().Take(message);
     Delete(message);
   }
-  while (RxMessage* message = matcher().TakeFirstUnexpected(this)) Delete(message);
+  TakeUnexpected([this](RxMessage* message) { Delete(message); });
   while (PostedReceive* receive = TakeOwnReceive()) FailReceive(receive, status);
   waiting_sends_ = 0;
   matched_ = 0;
@@ -133,10 +133,21 @@ void Receiver::FailReceives(OperationStatus status, Time now) {
     message->target = nullptr;
     RefuseSend(message);
   }
-  while (RxMessage* message = matcher().TakeFirstUnexpected(this)) RefuseSend(message);
+  TakeUnexpected([this](RxMessage* message) { RefuseSend(message); });
   waiting_sends_ = 0;
   demand_changed_ = true;
   FinishBurst(now);
+}
+
+// Takes the stored sends of this connection from among those of all that share a queue.
+template <typename Function>
+void Receiver::TakeUnexpected(Function function) {
+  if (waiting_sends_ == 0) return;
+  matcher().ForEachUnexpected([&](RxMessage* message) {
+    if (message->receiver != this) return;
+    matcher().Take(message);
+    function(message);
+  });
 }
 
 PostedReceive* Receiver::TakeOwnReceive() {
@@ -286,8 +297,10 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   // The sender asks because it hears nothing: say everything again, to the allocator too.
   account.grant_pending = true;
   account.told_end = CreditAccount::kNothing;
-  for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
-    message->told_ports = 0;
+  if (std::exchange(clears_told_, false)) {
+    for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
+      message->told_ports = 0;
+  }
   RequestGrant();
   demand_changed_ = true;
 }
@@ -327,7 +340,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   } else {
     if (arrival.payload_bytes > 0) ++counters.rx_data_packets;
     if (arrival.marked) ++counters.rx_marked;
-    taken = HandleMessage(header, arrival, now) == Taken::kYes;
+    taken = HandleMessage(header, arrival) == Taken::kYes;
   }
   if (taken) {
     acks_->OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
@@ -381,6 +394,9 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
     RxMessage* message = slot.message;
     if (message->failed) {
       // Refused; what the card placed all the same does not make it whole.
+    } else if (message->known && (!message->accepted || bytes > message->length - message->arrived_bytes)) {
+      ++counters.rx_malformed;  // nobody asked for it, or it is more than the message has
+      return;
     } else if (message->known) {
       message->arrived_bytes += bytes;
       expected_bytes_ -= std::min<uint64_t>(bytes, expected_bytes_);
@@ -465,12 +481,15 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
     wire::ClearEntry& entry = frame->clear[frame->clears++];
     entry = {.message = static_cast<uint32_t>(message->number)};
     const Region* region = context_->memory.Find(message->receive->buffer.region);
-    if (region != nullptr && message->length <= message->target_bytes && region->lane_keys[port] != 0) {
+    // (Headers are never encrypted, and where payloads are, nothing is placed by a card.)
+    if (region != nullptr && !peer_->encrypted && message->length <= message->target_bytes &&
+        region->lane_keys[port] != 0) {
       entry.address = reinterpret_cast<uint64_t>(message->target);
       entry.key = region->lane_keys[port];
       message->placed_by_lane = true;
     }
     message->told_ports |= static_cast<uint8_t>(1u << port);
+    clears_told_ = true;
   }
   grant_pending_ = more || HasNews(PortToTell());
   ++context_->counters.grants_sent;

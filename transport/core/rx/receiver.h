@@ -109,6 +109,8 @@ class Receiver {
   void FailReceive(PostedReceive* receive, OperationStatus status);
   PostedReceive* TakeReceive(const RxMessage& message);
   PostedReceive* TakeOwnReceive();
+  template <typename Function>
+  void TakeUnexpected(Function function);
   void TakeUnexpected(RxMessage* message);
   void RaiseClearLimit();
   bool MustTell(const RxMessage& message, uint32_t port) const;
@@ -116,8 +118,8 @@ class Receiver {
   uint32_t PortToTell() const;
 
   // receiver_messages.cc
-  Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival, Time now);
-  RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot, Time now);
+  Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival);
+  RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
   void AdvanceMatching();
   void Match(RxMessage* message);
@@ -157,12 +159,13 @@ class Receiver {
   uint64_t expected_bytes_ = 0;                                       // of accepted messages, still to come
   uint64_t ahead_bytes_ = 0;                                          // of receives that stand ready
   uint64_t clear_limit_ = 0;                                          // told to the sender
-  uint32_t matched_ = 0;  // receives that have met their send and wait for its bytes
-  uint32_t open_failures_ = 0;
+  uint32_t matched_ = 0;        // receives that have met their send and wait for its bytes
   uint32_t waiting_sends_ = 0;  // have met no receive yet
+  uint16_t open_failures_ = 0;  // at most limits::kMaxOpenMessages
   bool demand_changed_ = false;
-  bool closing_ = false;     // no receive will ever be posted again
-  bool prompt_ack_ = false;  // a message has been completed that the sender waits for
+  bool clears_told_ = false;  // some, since the last demand
+  bool closing_ = false;      // no receive will ever be posted again
+  bool prompt_ack_ = false;   // a message has been completed that the sender waits for
   bool grant_pending_ = false;
   std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told
   static constexpr size_t kMaxNotReady = 16;

@@ -34,7 +34,7 @@ constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
 
 }  // namespace
 
-Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Arrival& arrival, Time now) {
+Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Arrival& arrival) {
   if (header.kind == MessageKind::kProbe) return Taken::kYes;
   EndpointCounters& counters = context_->counters;
   const uint64_t number = Unwrap(header.message, messages_.begin());
@@ -54,7 +54,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
   }
   RxMessage* message = slot.message;
   if (message == nullptr || !message->known) {
-    message = Introduce(header, number, slot, now);
+    message = Introduce(header, number, slot);
     if (message == nullptr) return Taken::kNo;
     // Its first packet may have completed, refused or stored it.
     if (messages_.Contains(number) ? messages_[number].done : true) return Taken::kYes;
@@ -75,6 +75,10 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
 
   if (arrival.payload_bytes == 0 && header.length > 0 && CarriesPayload(header.kind)) {
     // An announcement: the sender asks first, or writes by remote placement.
+    if (message->kind == MessageKind::kAtomic) {
+      ++counters.rx_malformed;
+      return Taken::kNo;
+    }
     if (!message->announced) {
       message->announced = true;
       if (message->receive != nullptr && message->arrived_bytes == 0 && !message->clear_link.linked()) {
@@ -88,8 +92,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
 }
 
 // The first packet of a message. nullptr: it cannot be taken now or makes no sense.
-RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot, Time now) {
-  (void)now;
+RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot) {
   EndpointCounters& counters = context_->counters;
   if (header.length > limits::kMaxMessageBytes) {
     ++counters.rx_malformed;
@@ -118,7 +121,7 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
                      ((is_write || IsRequest(header.kind)) &&
                       context_->memory.CheckRemote(header.remote_key, header.remote_offset, 0, kRemoteEvents,
                                                    peer_->local_connection) != nullptr);
-  if (tells && !context_->completions.Reserve()) return nullptr;  // back-pressure
+  if (tells && !context_->completions.ReserveForPeer()) return nullptr;  // back-pressure
 
   if (slot.message == nullptr) slot.message = context_->rx_messages.New();
   RxMessage* message = slot.message;
@@ -146,6 +149,7 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
   message->segments.Reset(payload == 0 ? 1 : (payload + peer_->segment_bytes - 1) / peer_->segment_bytes);
   if (!Begin(message)) return message;
   if (message->early_placed > 0) {
+    message->early_placed = std::min(message->early_placed, message->length - message->arrived_bytes);
     message->arrived_bytes += message->early_placed;
     expected_bytes_ -= std::min(message->early_placed, expected_bytes_);
     MaybeComplete(message);
@@ -183,6 +187,11 @@ bool Receiver::Begin(RxMessage* message) {
       break;
     }
     case MessageKind::kAtomic:
+      if (context_->memory.CheckRemote(message->remote_key, message->remote_offset, 0, kRemoteAtomic,
+                                       peer_->local_connection) == nullptr) {
+        Refuse(message, OperationStatus::kRemoteAccess);
+        return false;
+      }
       if (message->length > 0) message->bounce = std::make_unique<uint8_t[]>(message->length);
       message->target = message->bounce.get();
       message->target_bytes = message->length;
@@ -207,13 +216,13 @@ void Receiver::AdvanceMatching() {
 }
 
 void Receiver::Match(RxMessage* message) {
+  if (closing_) return RefuseSend(message);
   if (shares_receives()) message->source = shared_->source;
   if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
     if (!shares_receives() && receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
     Attach(message, receive);
     return;
   }
-  if (closing_) return RefuseSend(message);
   ++context_->counters.unexpected_messages;
   const bool rendezvous = message->length > context_->options.eager_bytes;
   ++waiting_sends_;
@@ -436,10 +445,13 @@ void Receiver::Tell(RxMessage* message, Operation operation) {
                                                       peer_->local_connection);
   const bool is_word = operation == Operation::kFetchAdd || operation == Operation::kCompareSwap;
   const bool is_vector = operation == Operation::kAtomic;
+  context_->completions.EndForPeer();
   context_->Complete({.operation = operation,
                       .has_immediate = message->has_immediate,
                       .connection = peer_->local_connection,
-                      .bytes = is_vector ? message->elements * SizeOf(message->atomic_type) : message->length,
+                      .bytes = is_vector ? message->elements * SizeOf(message->atomic_type)
+                               : is_word ? sizeof(uint64_t)
+                                         : message->length,
                       .immediate = message->immediate,
                       .region = region == nullptr ? kUnregistered : region->id,
                       .fetched = is_word || message->fetch});
@@ -497,7 +509,7 @@ void Receiver::AnswerRevoked(RxMessage* message, uint64_t status) {
 // The message stays, refusing its packets, until the refusal has reached the peer: an acknowledgement could overtake
 // it.
 void Receiver::Refuse(RxMessage* message, OperationStatus status) {
-  if (std::exchange(message->tells, false)) context_->completions.Unreserve();
+  if (std::exchange(message->tells, false)) context_->completions.UnreserveForPeer();
   ++context_->counters.rx_refused;
   message->failed = true;
   ++open_failures_;
@@ -537,7 +549,7 @@ TxMessage* Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t v
   answer->data = data;
   answer->payload_bytes = answer->length = bytes;
   answer->region = region;
-  owner_->sender().Post(answer, Time());
+  owner_->sender().Post(answer);
   return answer;
 }
 

@@ -40,8 +40,6 @@ class SegmentTracker {
     if (window_ == nullptr) return (word_ >> segment) & 1;
     return segment < window_->begin() || window_->Test(segment);
   }
-  uint64_t segments() const { return segments_; }
-  uint64_t arrived() const { return arrived_; }
   bool complete() const { return segments_ > 0 && arrived_ == segments_; }
 
  private:

@@ -45,16 +45,16 @@ struct TxMessage {
   bool wants_answer = false;         // request: complete when the answer has come
   bool counts_announcement = false;  // the announcement must be acknowledged too (placed writes)
   bool announcement_acked = false;
-  uint64_t number = 0;            // message number of this direction
-  uint64_t match_sequence = 0;    // sends
-  const uint8_t* data = nullptr;  // nullptr with payload_bytes > 0: phantom
-  uint64_t payload_bytes = 0;     // that travel in this message
-  uint64_t length = 0;            // in the header: payload, or what a read asks for
-  uint64_t next_offset = 0;       // first byte never sent
-  bool first_sent = false;        // distinguishes nothing from all of an empty message
-  uint64_t segments_left = 0;     // not yet acknowledged
-  bool single = false;            // one segment is all of it
-  PsnList held_packets;           // lost while held
+  uint64_t number = 0;                     // message number of this direction
+  uint64_t match_sequence = 0;             // sends
+  const uint8_t* data = nullptr;           // nullptr with payload_bytes > 0: phantom
+  uint64_t payload_bytes = 0;              // that travel in this message
+  uint64_t length = 0;                     // in the header: payload, or what a read asks for
+  uint64_t next_offset = 0;                // first byte never sent
+  uint64_t segments_left = 0;              // not yet acknowledged
+  bool single = false;                     // one segment is all of it
+  PsnList held_packets;                    // lost while held
+  uint64_t announced_by = PsnList::kNone;  // newest packet that did; the one before it is `next` of its entry
   uint64_t tag = 0;
   uint64_t remote_key = 0, remote_offset = 0;
   uint64_t immediate = 0, operand = 0, compare = 0;

@@ -41,8 +41,7 @@ Sender::~Sender() { FailAll(OperationStatus::kConnectionClosed); }
 
 // ---- operations
 
-void Sender::Post(TxMessage* message, Time now) {
-  (void)now;
+void Sender::Post(TxMessage* message) {
   if (message->reports) {
     ++state_->operations;
     ++context_->counters.operations_posted;
@@ -244,6 +243,9 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
 
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   probe_due_ &= outstanding_count_ > 0 ? ~(1u << port) : 0u;
+  for (const Port& other : context_->ports) {  // what is due through a port that is down is due again later
+    if (!other.up) probe_due_ &= ~(1u << other.index);
+  }
   next_path_probe_ = now + ProbeDelay();
   size_t filled = 0;
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_.size() < outstanding_.bound()) {
@@ -288,6 +290,7 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = Paths(port).Next();
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    outstanding_[message->last_psn].next = std::exchange(message->announced_by, message->last_psn);
     ++filled;
   }
   return filled;
@@ -524,7 +527,7 @@ bool Sender::NeedsPort() const {
          outstanding_.begin() - floor_told_ > kFloorLag;
 }
 
-// Messages that wait to be cleared, or bytes that wait for credit, while nothing is on its way that could bring news:
+// Messages that wait to be cleared, or bytes that wait for credit or window, for longer than news should take:
 // the news may have been lost, so ask again, ever more seldom.
 void Sender::ArmStuckTimer(Time now) {
   const bool stuck = !waiting_.empty() || (backlog() > 0 && next_send_.is_never());

@@ -2,7 +2,7 @@
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
 // Files: sender.cc (posting, filling bursts), sender_credit.cc (grants, clearance), sender_recovery.cc
-// (acknowledgements, verdicts, time-outs).
+// (acknowledgements, verdicts, time-outs), sender_completion.cc (how messages end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
@@ -53,7 +53,7 @@ class Sender {
 
   // ---- operations
   // Takes `message` (from the context's pool). The caller has checked memory and reserved a completion.
-  void Post(TxMessage* message, Time now);
+  void Post(TxMessage* message);
   bool Cancel(OperationId id);
   // Ends every operation with `status`; nothing is sent any more.
   void FailAll(OperationStatus status);
@@ -79,13 +79,12 @@ class Sender {
 
   // ---- sending
   // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many. A port
-  // whose bit in SendState::ready_ports is not set would get nothing until something changes or next_send() comes.
+  // whose bit in SendState::ready_ports is not set would get nothing until something changes or the time-out comes.
   size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   // Nothing came back of what was sent through this local port for some time.
   bool suspects(uint32_t port) const { return health_.IsSuspect(port); }
   // A local port has come up or gone down.
   void OnPortChange() { state_->ready_ports = AllPorts(); }
-  Time next_send() const { return next_send_; }
   // A demand frame that should go to the peer now; false: none. For control packets.
   bool PollDemand(wire::DemandFrame* frame);
 
@@ -101,8 +100,6 @@ class Sender {
   bool idle() const;
   SenderMemo Memo() const;
   size_t memory_bytes() const;
-  Duration smoothed_rtt() const { return rtt_.smoothed(); }
-  uint64_t outstanding_packets() const { return outstanding_.size(); }
 
  private:
   // One flow: this direction towards one port of the peer.

@@ -30,7 +30,8 @@ void Sender::MaybeFinish(TxMessage* message) {
 
 // A read of the peer in a region whose owner wants to know: its answer is there, or will never be.
 void Sender::TellOfRead(const TxMessage& answer, OperationStatus status) {
-  if (status != OperationStatus::kOk) return context_->completions.Unreserve();
+  if (status != OperationStatus::kOk) return context_->completions.UnreserveForPeer();
+  context_->completions.EndForPeer();
   context_->Complete({.operation = Operation::kRead,
                       .connection = peer_->local_connection,
                       .bytes = answer.length,
@@ -49,7 +50,7 @@ void Sender::RevokeAnswers(RegionId region) {
 
 // Under the number that it has: the peer has perhaps seen a part of the answer, and waits for the rest.
 void Sender::BecomeFailure(TxMessage* answer) {
-  if (std::exchange(answer->tells, false)) context_->completions.Unreserve();
+  if (std::exchange(answer->tells, false)) context_->completions.UnreserveForPeer();
   const bool numbered = answer->state != TxMessage::State::kQueued;
   if (numbered) {
     StopSending(answer);
@@ -129,11 +130,14 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
       message->payload_bytes <= peer_->segment_bytes && !message->announced && message->held_packets.empty();
   if (single) {
     if (outstanding_.Contains(message->last_psn)) resolve(message->last_psn);
-  } else if (message->segments_left > 0 || message->announced) {
+  } else if (message->segments_left > 0) {
     for (uint64_t psn = outstanding_.begin(); psn < outstanding_.end(); ++psn) resolve(psn);
-    while (!message->held_packets.empty()) {
-      outstanding_[TakeFromFront(message->held_packets)].state = Outstanding::State::kResolved;
-    }
+  } else {
+    for (uint64_t psn = message->announced_by; outstanding_.Contains(psn); psn = outstanding_[psn].next) resolve(psn);
+  }
+  // Also where none is needed any more: they would keep their place in the window for ever.
+  while (!message->held_packets.empty()) {
+    outstanding_[TakeFromFront(message->held_packets)].state = Outstanding::State::kResolved;
   }
   RearmTimeout();
 }

@@ -337,9 +337,9 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
   if (!port.capabilities.keeps_path_order) return;
   const bool trusted = now >= trust_path_order_from_;
   uint64_t earlier = acked.previous_on_path;
-  // What stands before this packet is judged now: later packets of the path need not look further back. (A packet that
-  // is resolved for another reason says nothing of those before it.)
-  if (trusted) acked.previous_on_path = 0;
+  // What stands before this packet is judged now, or by time alone: later packets of the path need not look further
+  // back. (A packet that is resolved for another reason says nothing of those before it.)
+  acked.previous_on_path = 0;
   while (earlier >= outstanding_.begin() && earlier != 0) {
     const Outstanding& entry = outstanding_[earlier];
     const uint64_t next = entry.previous_on_path;

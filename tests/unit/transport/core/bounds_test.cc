@@ -96,6 +96,67 @@ TEST_P(BoundsTest, ImmediatesWaitForRoomInTheCompletionQueue) {
   }
 }
 
+// What a peer begins and does not end takes completions, but never all of them.
+TEST_P(BoundsTest, ImmediatesThatNeverEndLeaveCompletionsForOthers) {
+  WorldOptions options = Options();
+  options.hosts = 3;
+  options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+    endpoint.max_completions = host == 1 ? 32 : 1000;
+  };
+  Start(options);
+  const auto [to_third, at_third] = world().Connect(1, 2);
+  network().SetHook([](NetworkPacket& packet, Fate& fate) {  // the last segment of each write does not arrive
+    fate.drop = packet.payload_bytes > 500 && packet.payload_bytes < 2000;
+  });
+  constexpr uint64_t kBytes = 5000;  // two segments
+  GuardedBuffer& memory = NewBuffer(60 * kBytes);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  for (uint64_t i = 0; i < 60; ++i) WriteImmediate(0, NewFilled(kBytes, i), remote, i * kBytes, i);
+  world().RunFor(Duration::Millis(100));
+  GuardedBuffer &out = NewFilled(100, 7), &in = NewBuffer(100);
+  ASSERT_EQ(endpoint(1).PostSend(to_third, {.buffer = out.local()}, now()), PostResult::kOk);
+  ASSERT_EQ(endpoint(2).PostReceive(at_third, {.buffer = in.local()}, now()), PostResult::kOk);
+  world().RunFor(Duration::Millis(10));
+  network().SetHook(nullptr);
+  AwaitAll();
+  world().RunFor(Duration::Millis(500));
+  size_t told = 0;
+  for (const Completion& completion : host(1).completions) told += completion.operation == Operation::kWriteImmediate;
+  EXPECT_EQ(told, 60u);
+}
+
+// A send that was put off, found lost, and had arrived after all keeps no place in the window of packets.
+TEST_P(BoundsTest, WhatWasPutOffAndArrivedLeavesTheWindow) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 10'000;
+  Start(options);
+  constexpr uint32_t kBytes = 3000;
+  for (int i = 0; i < 3; ++i) Send(0, NewFilled(2000, 1), 1);  // the store is nearly full
+  world().RunFor(Duration::Millis(1));
+  bool copied = false;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.payload_bytes != kBytes || std::exchange(copied, true)) return;
+    fate.copies = 2;
+    fate.copy_spacing = Duration::Millis(200);
+  });
+  const uint64_t put_off = Send(0, NewFilled(kBytes, 2), 2);
+  world().RunFor(Duration::Millis(150));
+  ASSERT_TRUE(copied);
+  ASSERT_EQ(Done(0, put_off), nullptr);
+  ASSERT_GE(endpoint(1).counters().not_ready_sent, 1u);
+  for (int i = 0; i < 3; ++i) Receive(1, NewBuffer(2000), 1);
+  AwaitOk(0, put_off);
+  Receive(1, NewBuffer(kBytes), 2);
+  AwaitAll();
+  GuardedBuffer &out = NewFilled(8, 3), &in = NewBuffer(8);
+  for (int round = 0; round < 17; ++round) {
+    for (int i = 0; i < 1000; ++i) Receive(1, in, 3);
+    for (int i = 0; i < 1000; ++i) Send(0, out, 3);
+    AwaitAll(Duration::Seconds(5));
+    ASSERT_EQ(pending(0), 0u) << round;
+  }
+}
+
 TEST_P(BoundsTest, UnexpectedMessagesAreHeldWithinTheirBoundAndNoneIsLost) {
   WorldOptions options = Options();
   options.endpoint.unexpected_bytes = 64 * 1024;

@@ -152,6 +152,32 @@ TEST_F(ConnectTest, TheApplicationMayRefuse) {
   EXPECT_EQ(endpoint(1).connections(), 0u);
 }
 
+// Said once more to who asks once more: an answer may be lost.
+TEST_F(ConnectTest, ARefusalOfTheApplicationThatIsLostIsRepeated) {
+  host(1).accept_requests = false;
+  int refusals = 0;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (TypeOf(packet) == wire::PacketType::kRefuse) fate.drop = ++refusals == 1;
+  });
+  const ConnectionId connection = ConnectTo(endpoint(1).listen_address(endpoint(1).Listen()));
+  ASSERT_TRUE(world().RunUntil([&] { return Count(1, ConnectionEventKind::kRequest) == 1; }));
+  endpoint(1).Refuse(host(1).events[0].connection, now());
+  EXPECT_EQ(AwaitRefusal(connection), CloseReason::kRefusedByApplication);
+  EXPECT_EQ(refusals, 2);
+  EXPECT_EQ(Count(1, ConnectionEventKind::kRequest), 1u);
+}
+
+// A port that takes nothing keeps only its own answers waiting.
+TEST_F(ConnectTest, APortWithoutRoomHoldsUpNoAnswersOfOthers) {
+  WorldOptions options;
+  options.ports = 2;
+  Start(options, false);
+  const ListenAddress address = endpoint(1).listen_address(endpoint(1).Listen());
+  world().lane(1, 0).set_room(0);
+  const ConnectionId connection = ConnectTo(address);
+  EXPECT_TRUE(AwaitEstablished(0, connection));
+}
+
 TEST_F(ConnectTest, AcceptingMayTakeAWhile) {
   host(1).accept_requests = false;
   const ConnectionId connection = ConnectTo(endpoint(1).listen_address(endpoint(1).Listen()));

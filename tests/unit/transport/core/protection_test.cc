@@ -309,6 +309,32 @@ TEST_P(ProtectionTest, CardsPlaceNothingOfAnEncryptedConnection) {
   EXPECT_EQ(placed == 0, GetParam());
 }
 
+// Headers are not encrypted: a card's key in them would let whoever sees it write into the receive's buffer.
+TEST_P(ProtectionTest, KeysOfCardsAreNotTold) {
+  WorldOptions options = Keyed(1, 1, GetParam());
+  options.lanes = LaneKind::kHca;
+  Start(options);
+  network().StartCapture();
+  GuardedBuffer& in = NewBuffer(200'000);
+  const RegionId region = endpoint(1).RegisterMemory(in.data(), in.size(), kLocalOnly);
+  const uint64_t receive = Receive(1, in, 1, 0, nullptr, region);
+  Send(0, NewFilled(200'000, 1), 1);
+  AwaitOk(1, receive);
+  std::array<uint8_t, 8> address;
+  const auto at = reinterpret_cast<uintptr_t>(in.data());
+  for (size_t i = 0; i < address.size(); ++i) address[i] = static_cast<uint8_t>(at >> (8 * i));
+  size_t told = 0;
+  for (const NetworkPacket& packet : network().captured()) {
+    for (const bool reversed : {false, true}) {
+      const auto& bytes = packet.bytes;
+      const auto found = reversed ? std::search(bytes.begin(), bytes.end(), address.rbegin(), address.rend())
+                                  : std::search(bytes.begin(), bytes.end(), address.begin(), address.end());
+      told += found != bytes.end();
+    }
+  }
+  EXPECT_EQ(told == 0, GetParam());
+}
+
 // Nothing of the handshake can be changed under way: not the addresses, not the keys, not what was agreed.
 TEST_P(ProtectionTest, AChangedHandshakeMakesNoConnection) {
   for (const wire::PacketType type : {wire::PacketType::kInit, wire::PacketType::kAccept}) {
