@@ -138,6 +138,16 @@ std::string DescribeInterfaces(const std::vector<UdpInterface>& interfaces) {
                        : absl::StrCat("usable here: ", absl::StrJoin(parts, ", "));
 }
 
+bool IsUnspecified(const SocketAddress& address) {
+  return address.family() == AF_INET ? address.v4.sin_addr.s_addr == 0 : IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr);
+}
+
+void SetPort(SocketAddress& address, uint16_t port) {
+  (address.family() == AF_INET ? address.v4.sin_port : address.v6.sin6_port) = htons(port);
+}
+
+}  // namespace
+
 bool Carries(const UdpInterface& interface, const SocketAddress& wanted) {
   for (size_t i = 0; i < interface.addresses.size(); ++i) {
     const SocketAddress& own = interface.addresses[i];
@@ -154,16 +164,6 @@ bool Carries(const UdpInterface& interface, const SocketAddress& wanted) {
   }
   return false;
 }
-
-bool IsUnspecified(const SocketAddress& address) {
-  return address.family() == AF_INET ? address.v4.sin_addr.s_addr == 0 : IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr);
-}
-
-void SetPort(SocketAddress& address, uint16_t port) {
-  (address.family() == AF_INET ? address.v4.sin_port : address.v6.sin6_port) = htons(port);
-}
-
-}  // namespace
 
 absl::StatusOr<std::vector<UdpInterface>> ListUdpInterfaces() {
   absl::StatusOr<std::vector<UdpInterface>> interfaces = DumpLinks();

@@ -29,6 +29,10 @@ struct UdpInterface {
 
 absl::StatusOr<std::vector<UdpInterface>> ListUdpInterfaces();
 
+// Whether packets to this address come in by the interface: one of its own addresses or, on a loopback, any of a
+// prefix. Ports do not matter; of a link-local address the scope does, unless it is 0.
+bool Carries(const UdpInterface& interface, const SocketAddress& wanted);
+
 // What a lane binds to: an address of an interface.
 struct UdpBindPoint {
   UdpInterface interface;

@@ -48,16 +48,9 @@ void UdpLinkMonitor::AskLinkState() {
 void UdpLinkMonitor::AskAddress() {
   const auto interfaces = ListUdpInterfaces();
   if (!interfaces.ok()) return;  // as it was
-  const auto is_ours = [this](const SocketAddress& other) {
-    if (other.family() != address_.family()) return false;
-    return other.family() == AF_INET ? other.v4.sin_addr.s_addr == address_.v4.sin_addr.s_addr
-                                     : IN6_ARE_ADDR_EQUAL(&other.v6.sin6_addr, &address_.v6.sin6_addr) != 0;
-  };
-  has_address_ = false;
-  for (const UdpInterface& interface : *interfaces) {
-    has_address_ |= interface.index == interface_index_ &&
-                    std::any_of(interface.addresses.begin(), interface.addresses.end(), is_ours);
-  }
+  has_address_ = std::any_of(interfaces->begin(), interfaces->end(), [this](const UdpInterface& interface) {
+    return interface.index == interface_index_ && Carries(interface, address_);
+  });
 }
 
 void UdpLinkMonitor::Update() {

@@ -132,6 +132,20 @@ TEST_F(UdpLinkTest, AddressTakenAwayAndGivenBackAmongMessagesThatWereLost) {
   EXPECT_TRUE(WaitFor(true));
 }
 
+// The interface has 127.0.0.1; all else of its prefix is ours as well.
+TEST_F(UdpLinkTest, AnotherAddressOfTheLoopbackOutlivesMessagesThatWereLost) {
+  UdpLaneOptions options;
+  options.bind_address = "127.0.0.2:0";
+  lane_ = MustCreate(options);
+  ASSERT_NE(lane_, nullptr);
+  ASSERT_TRUE(WaitFor(true));
+  ASSERT_TRUE(Run("seq 1 2000 | sed 's/.*/link set lo alias a&/' | ip -batch -"));
+  std::array<RxSegment, 8> out;
+  for (int i = 0; i < 200; ++i) lane_->Receive(out, MonotonicNow());
+  EXPECT_TRUE(lane_->status().up);
+  EXPECT_EQ(lane_->status().change_count, 0u);
+}
+
 TEST_F(UdpLinkTest, Ipv6AddressLeavesWithTheLink) {
   MakeVeth("fd00:5::1/64");
   if (lane_ == nullptr) return;
