@@ -85,7 +85,7 @@ void FakeVerbs::SetPort(uint32_t device, bool up) {
 
 void FakeVerbs::FailQp(uint32_t number) {
   Qp* qp = FindQp(number);
-  qp->state = IBV_QPS_ERR;
+  Fail(*qp);
   ibv_async_event event{};
   event.event_type = IBV_EVENT_QP_FATAL;
   event.element.qp = qp;
@@ -333,6 +333,17 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   attributes->cap.max_inline_data = kInlineBytes;
   qps_[qp->qp_num] = qp;
   return qp;
+}
+
+void FakeVerbs::Fail(Qp& qp) {
+  qp.state = IBV_QPS_ERR;
+  for (const Receive& receive : std::exchange(qp.receives, {})) {
+    ibv_wc flushed{};
+    flushed.wr_id = receive.id;
+    flushed.status = IBV_WC_WR_FLUSH_ERR;
+    flushed.qp_num = qp.qp_num;
+    Complete(*static_cast<Cq*>(qp.recv_cq), flushed);
+  }
 }
 
 int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {

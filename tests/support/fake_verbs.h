@@ -43,7 +43,7 @@ class FakeVerbs final : public VerbsCalls {
   std::function<Fate(const Packet&)> hook;
   void ReleaseParked();
   void SetPort(uint32_t device, bool up);
-  // The QP fails, and its card says so.
+  // The QP fails, and its card says so. Receives that were posted to it come back.
   void FailQp(uint32_t number);
   // Numbers of the connected QPs of a device, the oldest first.
   std::vector<uint32_t> PathQps(uint32_t device) const;
@@ -110,6 +110,7 @@ class FakeVerbs final : public VerbsCalls {
   void DeliverWrite(const Packet& packet, Qp& to);
   void DeliverDatagram(const Packet& packet, Qp& to);
   void Complete(Cq& cq, const ibv_wc& completion);
+  void Fail(Qp& qp);
   static void Tell(Context* context, const ibv_async_event& event);
   Qp* FindQp(uint32_t number);
 

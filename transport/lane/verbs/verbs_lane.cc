@@ -62,6 +62,7 @@ class VerbsLane final : public Lane {
   void OnQpError(const ibv_qp* qp);
   void SetUp(bool up);
   void RetireSent();
+  bool RepairIsDue() const;
   void RepairDatagrams();
 
   VerbsParts parts_;
@@ -183,6 +184,8 @@ size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
     next_look_ = now + kLookAtEvents;
     LookAtEvents();
   }
+  // Here and nowhere later: it gives the card all buffers, and what this call finds stays the caller's until the next.
+  if (RepairIsDue()) RepairDatagrams();
   paths_->Poll(now);
   ++counters_.rx_calls;
   std::array<ibv_wc, kBatch> completions;
@@ -195,14 +198,15 @@ size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
     }
     if (polled == 0) break;
   }
-  if (parts_.datagrams->failed()) RepairDatagrams();
+  if (parts_.datagrams->failed()) SetUp(false);
   return count;
 }
 
 // A card may give up what it was told to send while its port went down.
+bool VerbsLane::RepairIsDue() const { return parts_.datagrams->failed() && port_up_ && now_ >= next_repair_; }
+
 void VerbsLane::RepairDatagrams() {
-  SetUp(false);
-  if (!port_up_ || now_ < next_repair_) return;
+  SetUp(false);  // what had been posted is lost, also where Send has found it out
   next_repair_ = now_ + kRepairEvery;
   if (parts_.datagrams->Restart().ok()) SetUp(true);
 }
@@ -284,6 +288,7 @@ void VerbsLane::SendOwn(const VerbsAddress& to, const VerbsMessage& message) {
 
 bool VerbsLane::PrepareToWait() {
   prepared_ = true;
+  if (RepairIsDue()) return false;
   VerbsCard& card = *parts_.card;
   if (card.calls().ReqNotifyCq(card.cq()) != 0) return false;
   return !card.Drain();

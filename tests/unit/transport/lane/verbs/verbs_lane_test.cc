@@ -140,6 +140,29 @@ TEST_F(VerbsLaneTest, ADatagramQpThatFailedIsStartedAgain) {
   EXPECT_EQ(Receive(*a_).size(), 1u);
 }
 
+// The QP fails behind packets that came well, and both are seen in one look: the packets stay until the next one.
+TEST_F(VerbsLaneTest, WhatWasHandedOutStaysAlthoughTheDatagramQpFails) {
+  for (const char* text : {"one", "two", "six"}) SendPacket(*a_, to_b_, text);
+  Receive(*a_);  // the wire moves
+  VerbsAddress address;
+  ASSERT_TRUE(ToVerbsAddress(b_->address(), address));
+  cards_.FailQp(address.qp_number);
+  std::array<RxSegment, 64> out;
+  ASSERT_EQ(b_->Receive(out, now_), 3u);
+  EXPECT_FALSE(b_->status().up);
+  EXPECT_FALSE(b_->PrepareToWait()) << "to start the QP again is work to do";
+  for (int i = 0; i < 3; ++i) SendPacket(*a_, to_b_, "new");
+  Receive(*a_);
+  const auto text = [&out](size_t i) { return std::string(reinterpret_cast<char*>(out[i].data), out[i].data_bytes); };
+  EXPECT_EQ(text(0) + text(1) + text(2), "onetwosix");
+  Receive(*b_);
+  EXPECT_TRUE(b_->status().up);
+  SendPacket(*a_, to_b_, "again");
+  const auto arrived = Receive(*b_);
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_EQ(arrived[0].bytes, "again");
+}
+
 TEST_F(VerbsLaneTest, TheDescriptorTellsOfWhatIsThere) {
   Run();
   ASSERT_TRUE(b_->PrepareToWait());
