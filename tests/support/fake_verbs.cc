@@ -77,8 +77,12 @@ void FakeVerbs::ReleaseParked() {
 
 void FakeVerbs::SetPort(uint32_t device, bool up) {
   devices_[device].up = up;
+  TellDevice(device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void FakeVerbs::TellDevice(uint32_t device, ibv_event_type type) {
   ibv_async_event event{};
-  event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  event.event_type = type;
   event.element.port_num = 1;
   for (Context* context : devices_[device].open) Tell(context, event);
 }

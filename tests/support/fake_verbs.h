@@ -43,6 +43,8 @@ class FakeVerbs final : public VerbsCalls {
   std::function<Fate(const Packet&)> hook;
   void ReleaseParked();
   void SetPort(uint32_t device, bool up);
+  // The card says something of itself, as that its completion queue is broken.
+  void TellDevice(uint32_t device, ibv_event_type type);
   // The QP fails, and its card says so. Receives that were posted to it come back.
   void FailQp(uint32_t number);
   // Numbers of the connected QPs of a device, the oldest first.

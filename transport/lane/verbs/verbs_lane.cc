@@ -78,6 +78,7 @@ class VerbsLane final : public Lane {
   Time next_look_;
   Time next_repair_;
   bool port_up_ = true;
+  bool dead_ = false;      // for good: the card, or a queue of all paths, has failed
   bool prepared_ = false;  // the caller may have slept since the last Receive
   std::array<LaneAddress, kBatch> sources_;
 };
@@ -321,6 +322,7 @@ void VerbsLane::OnEvent(const ibv_async_event& event) {
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
+      dead_ = true;
       port_up_ = false;
       SetUp(false);
       return;
@@ -331,7 +333,8 @@ void VerbsLane::OnEvent(const ibv_async_event& event) {
       if (event.element.port_num != port.number) return;
       // Its packets may take another route from here on, and overtake what still stands on the old one.
       if (event.event_type != IBV_EVENT_PORT_ERR) paths_->EndAll();
-      port_up_ = LookAtVerbsPort(parts_.card->calls(), parts_.card->context(), port.device, port.number).active;
+      port_up_ =
+          !dead_ && LookAtVerbsPort(parts_.card->calls(), parts_.card->context(), port.device, port.number).active;
       SetUp(port_up_ && !parts_.datagrams->failed());
       return;
     default:

@@ -122,6 +122,20 @@ TEST_F(VerbsLaneTest, APortThatGoesDownIsToldAndComesBackWithNewPaths) {
   EXPECT_NE(cards_.PathQps(0), before);
 }
 
+TEST_F(VerbsLaneTest, ACardThatHasGivenUpAQueueIsDownForGood) {
+  for (const ibv_event_type end : {IBV_EVENT_DEVICE_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_ERR}) {
+    a_ = Make("fake0");
+    cards_.TellDevice(0, end);
+    Run(Duration::Millis(20));
+    EXPECT_FALSE(a_->status().up);
+    for (const ibv_event_type news : {IBV_EVENT_PORT_ACTIVE, IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE}) {
+      cards_.TellDevice(0, news);
+      Run(Duration::Millis(300));
+      EXPECT_FALSE(a_->status().up) << end << " " << news;
+    }
+  }
+}
+
 // Sent before the lane has heard that the port is down: the card fails the QP.
 TEST_F(VerbsLaneTest, ADatagramQpThatFailedIsStartedAgain) {
   cards_.SetPort(0, false);
