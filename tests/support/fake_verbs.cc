@@ -53,6 +53,8 @@ struct FakeVerbs::Qp : ibv_qp {
   uint32_t most_sends = 0;
   uint32_t most_receives = 0;
   uint32_t to_qp = 0;
+  uint32_t to_device = 0;
+  bool stopped = false;  // by its owner
   uint64_t posted = 0;   // sends
   uint64_t retired = 0;  // sends that a polled completion covers
   std::deque<Receive> receives;
@@ -99,7 +101,7 @@ void FakeVerbs::FailQp(uint32_t number) {
 std::vector<uint32_t> FakeVerbs::PathQps(uint32_t device) const {
   std::vector<uint32_t> numbers;
   for (const auto& [number, qp] : qps_) {
-    if (qp->device == device && qp->qp_type != IBV_QPT_UD) numbers.push_back(number);
+    if (qp->device == device && qp->qp_type != IBV_QPT_UD && !qp->stopped) numbers.push_back(number);
   }
   return numbers;
 }
@@ -329,8 +331,13 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   qp->srq = attributes->srq;
   qp->qp_type = attributes->qp_type;
   qp->qp_num = ++next_qp_;
-  // Datagram QPs get a number that was in use before, as the next process may.
-  if (qp->qp_type == IBV_QPT_UD) qp->qp_num = FindQp(2) == nullptr ? 2 : FindQp(3) == nullptr ? 3 : next_qp_;
+  if (qp->qp_type == IBV_QPT_UD) {
+    // Datagram QPs get a number that was in use before, as the next process may.
+    qp->qp_num = FindQp(2) == nullptr ? 2 : FindQp(3) == nullptr ? 3 : next_qp_;
+  } else if (reuse_numbers_ && !free_numbers_.empty()) {
+    qp->qp_num = free_numbers_.back();
+    free_numbers_.pop_back();
+  }
   qp->state = IBV_QPS_RESET;
   qp->most_sends = attributes->cap.max_send_wr;
   qp->most_receives = attributes->cap.max_recv_wr;
@@ -358,6 +365,8 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
       (next == IBV_QPS_RTR && qp.state == IBV_QPS_INIT) || (next == IBV_QPS_RTS && qp.state == IBV_QPS_RTR);
   if (!allowed) Violate("a QP was to go into a state that does not follow its own");
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.to_qp = attributes->dest_qp_num;
+  if ((mask & IBV_QP_AV) != 0) qp.to_device = attributes->ah_attr.grh.dgid.raw[15] - 1u;
+  if (next == IBV_QPS_ERR) qp.stopped = true;
   if (next == IBV_QPS_RESET) {
     qp.receives.clear();
     qp.posted = qp.retired = 0;
@@ -370,6 +379,7 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
 int FakeVerbs::DestroyQp(ibv_qp* handle) {
   auto* qp = static_cast<Qp*>(handle);
   qps_.erase(qp->qp_num);
+  if (qp->qp_type != IBV_QPT_UD) free_numbers_.push_back(qp->qp_num);
   // A card may forget what it had to say of the QP.
   for (ibv_cq* queue : {qp->send_cq, qp->recv_cq}) {
     std::erase_if(static_cast<Cq*>(queue)->completions, [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
@@ -454,7 +464,7 @@ void FakeVerbs::Deliver() {
 }
 
 void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
-  if (to.to_qp != packet.from_qp || to.srq == nullptr) return;
+  if (to.to_device != packet.from_device || to.srq == nullptr) return;
   auto& srq = *static_cast<Srq*>(to.srq);
   if (srq.receives.empty()) return;
   if (!packet.bytes.empty()) {

@@ -1,5 +1,6 @@
 // RDMA cards in memory, behind the calls of libibverbs: so the verbs lane runs without a card, without a clock, and the
-// same way each time. One port a card, Ethernet, GID ::ffff:10.0.0.N.
+// same way each time. One port a card, Ethernet, GID ::ffff:10.0.0.N. As on the wire, a write names the QP that it goes
+// to and not the one that it comes from.
 //
 // What is sent stands on the wire until somebody polls a completion queue; then all of it is delivered in order. A hook
 // may drop or park what passes. UC and UD lose what finds no QP, no receive or no memory, without a word, as cards do.
@@ -47,7 +48,9 @@ class FakeVerbs final : public VerbsCalls {
   void TellDevice(uint32_t device, ibv_event_type type);
   // The QP fails, and its card says so. Receives that were posted to it come back.
   void FailQp(uint32_t number);
-  // Numbers of the connected QPs of a device, the oldest first.
+  // From here on a connected QP gets the number of the last one that was destroyed, as some cards give them.
+  void ReuseNumbers() { reuse_numbers_ = true; }
+  // Numbers of the connected QPs of a device that nobody has stopped, the oldest first.
   std::vector<uint32_t> PathQps(uint32_t device) const;
   ibv_qp_type TypeOf(uint32_t qp_number) const;
   void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
@@ -124,6 +127,8 @@ class FakeVerbs final : public VerbsCalls {
   std::map<uint32_t, ibv_mr*> mrs_;  // by key
   std::set<const void*> others_;     // contexts, domains, channels, queues, routes
   uint32_t next_qp_ = 17;
+  bool reuse_numbers_ = false;
+  std::vector<uint32_t> free_numbers_;  // of connected QPs, the last destroyed at the end
   uint32_t next_key_ = 0x100;
   uint64_t writes_placed_ = 0;
   std::vector<std::string> violations_;

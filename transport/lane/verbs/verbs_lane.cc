@@ -188,6 +188,7 @@ size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
   // Here and nowhere later: it gives the card all buffers, and what this call finds stays the caller's until the next.
   if (RepairIsDue()) RepairDatagrams();
   paths_->Poll(now);
+  parts_.targets->Poll(now);
   ++counters_.rx_calls;
   std::array<ibv_wc, kBatch> completions;
   size_t count = 0;
@@ -344,7 +345,7 @@ void VerbsLane::OnEvent(const ibv_async_event& event) {
 
 void VerbsLane::OnQpError(const ibv_qp* qp) {
   if (paths_->OnQpError(qp)) return;
-  if (const auto notice = parts_.targets->OnQpError(qp); notice.has_value()) SendOwn(notice->to, notice->message);
+  if (const auto notice = parts_.targets->OnQpError(qp, now_); notice.has_value()) SendOwn(notice->to, notice->message);
 }
 
 void VerbsLane::SetUp(bool up) {

@@ -7,24 +7,41 @@ namespace paceline {
 namespace {
 
 constexpr Duration kIdle = Duration::Seconds(30);  // a path that nobody wrote on for so long makes way for another
+// After so long nothing comes late any more. More stopped QPs than so many are not kept.
+constexpr Duration kLatest = Duration::Seconds(2);
+constexpr size_t kMostStopped = 256;
 
 ibv_qp_type TypeOf(VerbsService service) { return service == VerbsService::kReliable ? IBV_QPT_RC : IBV_QPT_UC; }
 
 }  // namespace
 
-VerbsTargets::~VerbsTargets() { EndAll(); }
-
-void VerbsTargets::EndAll() {
-  while (!by_qp_.empty()) End(by_qp_.begin()->second.get());
+VerbsTargets::~VerbsTargets() {
+  while (!by_qp_.empty()) End(by_qp_.begin()->second.get(), Time());
+  while (!stopped_.empty()) DestroyOldest();
 }
 
-void VerbsTargets::End(Target* target) {
+void VerbsTargets::End(Target* target, Time now) {
   if (last_ == target) last_ = nullptr;
   by_key_.erase(KeyOf(*target));
   ibv_qp* const qp = target->qp;
   by_qp_.erase(qp->qp_num);
   card_->Stop(qp);  // from here on none of its writes is placed
-  card_->Drain();   // a card may forget completions of a QP that is destroyed, and the receives that they took
+  stopped_.push_back({qp, now});
+}
+
+void VerbsTargets::Poll(Time now) {
+  while (!stopped_.empty() && (stopped_.size() > kMostStopped || now - stopped_.front().at >= kLatest)) DestroyOldest();
+}
+
+void VerbsTargets::DestroyOldest() {
+  ibv_qp* const qp = stopped_.front().qp;
+  stopped_.pop_front();
+  // A card may forget completions of a QP that is destroyed, and the receives that they took.
+  card_->Drain();
+  for (ibv_wc& completion : card_->drained()) {
+    const bool arrived = WorkOf(completion.wr_id) == VerbsWork::kWriteArrived;
+    if (arrived && completion.qp_num == qp->qp_num) completion.status = IBV_WC_WR_FLUSH_ERR;  // nobody's any more
+  }
   card_->Destroy(qp);
 }
 
@@ -43,13 +60,13 @@ std::optional<VerbsMessage> VerbsTargets::OnMessage(const VerbsAddress& source, 
   Target* target = found == by_key_.end() ? nullptr : found->second;
   const bool same_epoch = target != nullptr && target->opened.epoch == message.epoch;
   if (message.type == VerbsMessageType::kClose) {
-    if (same_epoch && target->opened.attempt == message.attempt) End(target);
+    if (same_epoch && target->opened.attempt == message.attempt) End(target, now);
     return std::nullopt;
   }
   if (message.type != VerbsMessageType::kOpen) return std::nullopt;
   if (same_epoch && target->opened.attempt == message.attempt) return target->answer;  // ours was lost
   if (same_epoch && static_cast<int32_t>(message.attempt - target->opened.attempt) < 0) return std::nullopt;  // old
-  if (target != nullptr) End(target);
+  if (target != nullptr) End(target, now);
 
   VerbsMessage answer = message;
   answer.type = VerbsMessageType::kRefuse;
@@ -81,16 +98,16 @@ bool VerbsTargets::MakeRoom(Time now) {
     if (oldest == nullptr || target->last_used < oldest->last_used) oldest = target.get();
   }
   if (oldest == nullptr || now - oldest->last_used < kIdle) return false;
-  End(oldest);
+  End(oldest, now);
   return true;
 }
 
-std::optional<VerbsTargets::Notice> VerbsTargets::OnQpError(const ibv_qp* qp) {
+std::optional<VerbsTargets::Notice> VerbsTargets::OnQpError(const ibv_qp* qp, Time now) {
   const auto found = by_qp_.find(qp->qp_num);
   if (found == by_qp_.end() || found->second->qp != qp) return std::nullopt;
   Notice notice{found->second->source, found->second->opened};
   notice.message.type = VerbsMessageType::kClose;
-  End(found->second.get());
+  End(found->second.get(), now);
   return notice;
 }
 

@@ -1,9 +1,13 @@
 // The queue pairs on which others write to us: one for each path of a peer, made when it asks (verbs_messages.h).
 //
+// A QP that has ended is stopped at once and kept for a while: a card may give the number of one that is gone to the
+// next, and a write does not say which QP it comes from, so one that comes late would be taken for the next one's.
+//
 // Thread rule: the engine's thread.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -37,10 +41,10 @@ class VerbsTargets {
     VerbsAddress to;
     VerbsMessage message;
   };
-  std::optional<Notice> OnQpError(const ibv_qp* qp);
-  void EndAll();
+  std::optional<Notice> OnQpError(const ibv_qp* qp, Time now);
 
-  size_t count() const { return by_qp_.size(); }
+  // Lets go of QPs that were stopped long ago. Not between taking a completion from the card and OnArrival.
+  void Poll(Time now);
 
  private:
   struct Target {
@@ -63,14 +67,20 @@ class VerbsTargets {
   static Key KeyOf(const Target& target) {
     return {ToLaneAddress(target.source), target.opened.connection, target.opened.entropy};
   }
-  void End(Target* target);
+  struct Stopped {
+    ibv_qp* qp = nullptr;
+    Time at;
+  };
+  void End(Target* target, Time now);
+  void DestroyOldest();
   bool MakeRoom(Time now);
 
   VerbsCard* card_;
   uint32_t most_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Target>> by_qp_;
   absl::flat_hash_map<Key, Target*> by_key_;
-  Target* last_ = nullptr;  // what one write arrived on the next arrives on
+  std::deque<Stopped> stopped_;  // the oldest first
+  Target* last_ = nullptr;       // what one write arrived on the next arrives on
 };
 
 }  // namespace paceline

@@ -124,6 +124,81 @@ TEST_F(VerbsPathsTest, AnOpenEndsTheQpOfTheAttemptBefore) {
   EXPECT_TRUE(Run().empty());
 }
 
+// A card may give the number of a QP to the next one, and a write does not say which QP it comes from.
+TEST_F(VerbsPathsTest, ALateWriteIsNotTakenForOneOfTheNextQp) {
+  cards_.ReuseNumbers();
+  for (const bool closed : {true, false}) {  // the Close that goes before the Open arrives, or is lost
+    SCOPED_TRACE(closed);
+    Send(WriteOf(1, 100));
+    Run();
+    cards_.hook = [closed](const Packet& packet) {
+      if (packet.write) return Fate::kPark;
+      return !closed && IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
+    };
+    Send(WriteOf(2, 100));
+    Run();
+    cards_.hook = nullptr;
+    a_->ResetPath(to_b_, 7, 0);
+    Send(WriteOf(3, 100));
+    EXPECT_EQ(Immediates(Run()), List({3}));
+    cards_.ReleaseParked();
+    EXPECT_TRUE(Run().empty());
+    EXPECT_EQ(memory_[0], 3u) << "the second write landed after the third";
+  }
+}
+
+TEST_F(VerbsPathsTest, ACompletionBehindTheOpenIsNotTakenForOneOfTheNextQp) {
+  cards_.ReuseNumbers();
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.hook = [](const Packet& packet) {
+    if (packet.write) return Fate::kPark;
+    return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
+  };
+  Send(WriteOf(2, 100));
+  Run();
+  cards_.hook = nullptr;
+  a_->ResetPath(to_b_, 7, 0);
+  Send(WriteOf(3, 100));  // the Open is on the wire
+  cards_.ReleaseParked();
+  EXPECT_EQ(Immediates(Run()), List({3}));
+}
+
+// The same after a pause of the process, in which the time to keep a stopped QP has run out.
+TEST_F(VerbsPathsTest, ACompletionThatWaitedForLongIsNotTakenForOneOfTheNextQp) {
+  cards_.ReuseNumbers();
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kPark : Fate::kDeliver; };
+  Send(WriteOf(2, 100));
+  Receive(*a_);
+  cards_.hook = nullptr;
+  a_->ResetPath(to_b_, 7, 0);
+  SendPacket(*a_, to_b_, "between");
+  Send(WriteOf(3, 100));
+  cards_.ReleaseParked();  // at B in this order: Close, packet, Open, write
+  std::array<RxSegment, 1> one;
+  ASSERT_EQ(b_->Receive(one, now_), 1u);
+  EXPECT_TRUE(cards_.PathQps(1).empty()) << "Close has come";
+  now_ = now_ + Duration::Seconds(10);
+  EXPECT_EQ(Immediates(Run()), List({3}));
+}
+
+TEST_F(VerbsPathsTest, StoppedQpsDoNotPileUp) {
+  const size_t before = cards_.objects();
+  for (uint32_t round = 0; round < 2000; ++round) {
+    Send(WriteOf(1, 8));
+    Run();
+    a_->EndWrites(to_b_, 7);
+    Run();
+  }
+  EXPECT_LT(cards_.objects(), before + 500);
+  now_ = now_ + Duration::Seconds(10);
+  Send(WriteOf(1, 8));
+  Run();
+  EXPECT_LE(cards_.objects(), before + 2) << "after a while they are gone";
+}
+
 TEST_F(VerbsPathsTest, AnOldOpenThatComesLateEndsNothing) {
   bool park = true;
   cards_.hook = [&park](const Packet& packet) {
