@@ -147,6 +147,7 @@ bool ShmLane::PrepareToWait() {
 void ShmLane::LookAtSockets() {
   idle_polls_ = busy_polls_ = 0;
   ++counters_.rx_calls;
+  if (sources_.connections_wait()) sources_.OnListener();
   std::array<epoll_event, 64> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -192,7 +193,7 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateShmLane(const ShmLaneOptions& option
   if (!listener.ok()) return listener.status();
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = EPOLLIN | EPOLLET;
   event.data.u64 = kListenerMark;
   if (!epoll.valid() || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, listener->get(), &event) != 0) {
     return absl::ErrnoToStatus(errno, "shm lane: cannot make a descriptor to wait on");

@@ -15,6 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr int kBacklog = 4096;
+constexpr int kMostRings = 64;  // taken in at once
 constexpr int kType = SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 struct UnixName {
@@ -111,11 +112,9 @@ void Ring(const FileDescriptor& connection) {
 
 bool TakeRings(const FileDescriptor& connection) {
   char byte;
-  ssize_t got;
-  do {
-    got = recv(connection.get(), &byte, sizeof(byte), 0);
-  } while (got > 0);
-  return got < 0 && (errno == EAGAIN || errno == EINTR);
+  ssize_t got = 1;
+  for (int i = 0; i < kMostRings && got > 0; ++i) got = recv(connection.get(), &byte, sizeof(byte), 0);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 }  // namespace paceline

@@ -24,7 +24,7 @@ struct ShmOffer {
 };
 
 absl::StatusOr<FileDescriptor> ListenShm(const ShmToken& token);
-// Not valid when nobody waits any more.
+// Not valid: nobody waits (errno is EAGAIN), or who waits cannot be taken in (EMFILE and the like).
 FileDescriptor AcceptShm(const FileDescriptor& listener);
 // NotFound: nobody of that name here; PermissionDenied: another user's.
 absl::StatusOr<FileDescriptor> ConnectShm(const ShmToken& token);
@@ -36,7 +36,7 @@ enum class OfferState : uint8_t { kWaiting, kTaken, kBad };
 OfferState TakeOffer(const FileDescriptor& connection, ShmOffer* offer, FileDescriptor* memory);
 
 void Ring(const FileDescriptor& connection);
-// Takes in all rings. False: the other side is gone.
+// Takes in rings, some tens of them: the other side may send them faster than we do. False: it is gone.
 bool TakeRings(const FileDescriptor& connection);
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -14,21 +15,31 @@ ShmSources::ShmSources(FileDescriptor listener, int epoll, uint64_t mark)
 }
 
 void ShmSources::OnListener() {
-  for (FileDescriptor socket = AcceptShm(listener_); socket.valid(); socket = AcceptShm(listener_)) {
-    if (count_ == kMostSources) continue;  // turned away
-    const auto free = static_cast<uint32_t>(std::find(sources_.begin(), sources_.end(), nullptr) - sources_.begin());
-    if (free == sources_.size()) sources_.emplace_back();
-    sources_[free] = std::make_unique<Source>();
-    sources_[free]->socket = std::move(socket);
-    ++count_;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = mark_ + free;
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, sources_[free]->socket.get(), &event) != 0) {
-      Drop(free);
-    } else {
-      OnSocket(free);  // the offer comes with the connection
+  more_wait_ = cannot_accept_ = false;
+  for (size_t i = 0; i < kMostAccepts; ++i) {
+    FileDescriptor socket = AcceptShm(listener_);
+    if (!socket.valid()) {
+      cannot_accept_ = errno != EAGAIN;
+      return;
     }
+    if (count_ < kMostSources) Add(std::move(socket));  // else turned away
+  }
+  more_wait_ = true;
+}
+
+void ShmSources::Add(FileDescriptor socket) {
+  const auto free = static_cast<uint32_t>(std::find(sources_.begin(), sources_.end(), nullptr) - sources_.begin());
+  if (free == sources_.size()) sources_.emplace_back();
+  sources_[free] = std::make_unique<Source>();
+  sources_[free]->socket = std::move(socket);
+  ++count_;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = mark_ + free;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, sources_[free]->socket.get(), &event) != 0) {
+    Drop(free);
+  } else {
+    OnSocket(free);  // the offer comes with the connection
   }
 }
 
@@ -115,7 +126,8 @@ size_t ShmSources::ReadFrom(Source& source, std::span<RxSegment> out, size_t at,
 }
 
 bool ShmSources::AskForPackets() {
-  return held_.empty() && std::all_of(sources_.begin(), sources_.end(), [](const std::unique_ptr<Source>& source) {
+  return held_.empty() && !more_wait_ &&
+         std::all_of(sources_.begin(), sources_.end(), [](const std::unique_ptr<Source>& source) {
            return source == nullptr || source->ring == nullptr || source->ring->reader.AskForPackets();
          });
 }

@@ -1,7 +1,9 @@
 // Peers that are no lanes of ours: wrong offers, and rings with anything in them. The lane loses them, nothing else.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "transport/lane/shm/shm_lane.h"
 #include "transport/lane/shm/shm_memory.h"
 #include "transport/lane/shm/shm_socket.h"
+#include "transport/lane/shm/shm_sources.h"
 
 namespace paceline {
 namespace {
@@ -139,6 +142,63 @@ TEST_F(ShmHostileTest, AScribbledRingIsGivenUpAndOthersAreServed) {
   EXPECT_GT(arrived, 50u);
   EXPECT_GT(given_up, 30u);
   ExpectOthersAreServed();
+}
+
+TEST_F(ShmHostileTest, OneLookTakesInABoundedNumberOfConnections) {
+  const ShmToken token = {8, 8, 8, static_cast<uint8_t>(getpid()), static_cast<uint8_t>(getpid() >> 8)};
+  auto listener = ListenShm(token);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const FileDescriptor same(dup(listener->get()));
+  const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  ShmSources sources(*std::move(listener), epoll.get(), 1);
+  std::vector<FileDescriptor> waiting;
+  for (int i = 0; i < 200; ++i) waiting.push_back(*ConnectShm(token));
+  sources.OnListener();
+  EXPECT_FALSE(sources.AskForPackets()) << "to take in the others is work to do";
+  EXPECT_TRUE(AcceptShm(same).valid()) << "whoever connects faster than we accept would hold us for ever";
+  for (int i = 0; i < 10 && sources.connections_wait(); ++i) sources.OnListener();
+  EXPECT_TRUE(sources.AskForPackets());
+  EXPECT_FALSE(AcceptShm(same).valid()) << "the others are taken in by later looks";
+}
+
+TEST_F(ShmHostileTest, OneLookTakesInABoundedNumberOfRings) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const FileDescriptor here(ends[0]);
+  FileDescriptor there(ends[1]);
+  int rings = 0;
+  for (; rings < 100 && send(there.get(), "", 1, MSG_NOSIGNAL) == 1; ++rings) {
+  }
+  ASSERT_EQ(rings, 100);
+  EXPECT_TRUE(TakeRings(here));
+  char byte;
+  EXPECT_EQ(recv(here.get(), &byte, 1, MSG_PEEK), 1) << "whoever rings faster than we listen would hold us for ever";
+  EXPECT_TRUE(TakeRings(here));
+  EXPECT_EQ(recv(here.get(), &byte, 1, MSG_PEEK), -1);
+  there = FileDescriptor();
+  EXPECT_FALSE(TakeRings(here));
+}
+
+// Connections wait while this process has no descriptor left. They must not keep it awake.
+TEST_F(ShmHostileTest, WithoutDescriptorsTheLaneSleepsAndGoesOnWhenThereAreSome) {
+  SegmentList list;
+  list.AddRun(5, to_lane_, 0, 2000);
+  EXPECT_EQ(friend_->Send(list.all()), 5u);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = dup(0);
+  ASSERT_GE(lowest_free, 0);
+  close(lowest_free);
+  const rlimit none = {static_cast<rlim_t>(lowest_free), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  ASSERT_EQ(dup(0), -1);
+  std::array<RxSegment, 8> out;
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(lane_->Receive(out, Time()), 0u);
+  pollfd waiting{lane_->wait_descriptor(), POLLIN, 0};
+  EXPECT_TRUE(lane_->PrepareToWait());
+  EXPECT_EQ(poll(&waiting, 1, 0), 0) << "every sleep would end at once";
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(ReceiveSome(*lane_, 5).size(), 5u);
 }
 
 // The reader lies about what it has released: the writer stops sending there, and neither stops nor loses others.
