@@ -48,7 +48,7 @@ Staging::~Staging() {
       driver_.cuStreamSynchronize(stream_);
       driver_.cuStreamDestroy(stream_);
     }
-    for (CudaEvent event : events_) driver_.cuEventDestroy(event);
+    for (CudaEvent event : all_events_) driver_.cuEventDestroy(event);
     FreeUnused();
     for (const auto& [buffer, bytes] : taken_) driver_.cuMemFreeHost(buffer);
   }
@@ -108,16 +108,21 @@ absl::StatusOr<CudaEvent> Staging::CopyToDevice(DevicePointer to, const void* fr
 }
 
 absl::StatusOr<CudaEvent> Staging::Mark() {
-  CudaEvent event = nullptr;
   CudaResult result = kCudaSuccess;
-  if (!events_.empty()) {
-    event = events_.back();
-    events_.pop_back();
-  } else {
+  if (unused_events_.empty()) {
+    CudaEvent event = nullptr;
     result = driver_.cuEventCreate(&event, kEventDisableTiming);
+    if (result == kCudaSuccess) {
+      all_events_.push_back(event);
+      unused_events_.push_back(event);
+    }
   }
-  if (result == kCudaSuccess) result = driver_.cuEventRecord(event, stream_);
-  if (result == kCudaSuccess) return event;
+  if (result == kCudaSuccess) result = driver_.cuEventRecord(unused_events_.back(), stream_);
+  if (result == kCudaSuccess) {
+    const CudaEvent event = unused_events_.back();
+    unused_events_.pop_back();
+    return event;
+  }
   driver_.cuStreamSynchronize(stream_);  // the copy runs, and nothing would say when it has ended
   return driver_.Error("cuEventRecord", result);
 }
@@ -126,7 +131,7 @@ Staging::State Staging::Poll(CudaEvent event) {
   const CudaScope scope(driver_, context_);
   const CudaResult result = driver_.cuEventQuery(event);
   if (result == kCudaNotReady) return State::kPending;
-  events_.push_back(event);
+  unused_events_.push_back(event);
   if (result == kCudaSuccess) return State::kDone;
   driver_.cuStreamSynchronize(stream_);  // it may still run
   return State::kFailed;
@@ -135,7 +140,7 @@ Staging::State Staging::Poll(CudaEvent event) {
 void Staging::Abandon(CudaEvent event) {
   const CudaScope scope(driver_, context_);
   driver_.cuStreamSynchronize(stream_);
-  events_.push_back(event);
+  unused_events_.push_back(event);
 }
 
 }  // namespace paceline::gpudirect

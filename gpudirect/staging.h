@@ -63,7 +63,8 @@ class Staging {
   size_t pinned_bytes_ = 0;
   std::map<void*, size_t> taken_;                   // sizes by buffer
   std::map<size_t, std::vector<void*>> available_;  // by size
-  std::vector<CudaEvent> events_;                   // not in use
+  std::vector<CudaEvent> all_events_;
+  std::vector<CudaEvent> unused_events_;
 };
 
 }  // namespace paceline::gpudirect

@@ -79,6 +79,25 @@ TEST(StagingTest, NothingIsLeftBehind) {
   EXPECT_EQ(Gpu().live(), before);
 }
 
+TEST(StagingTest, EventsAreNotLostWhereRecordingFailsOrACopyIsStillUnderWay) {
+  const int before = Gpu().live();
+  const DevicePointer memory = Gpu().Alloc(100);
+  {
+    const auto staging = MustCreate();
+    void* buffer = staging->Take(100);
+    Gpu().fail("cuEventRecord", 1, 700);
+    EXPECT_FALSE(staging->CopyToDevice(memory, buffer, 100).ok());
+    const int one_event = Gpu().live();
+    Gpu().fail("cuEventRecord", 1, 700);
+    EXPECT_FALSE(staging->CopyToDevice(memory, buffer, 100).ok());
+    EXPECT_EQ(Gpu().live(), one_event) << "the same event serves the next copy";
+    EXPECT_TRUE(staging->CopyToDevice(memory, buffer, 100).ok());
+    EXPECT_TRUE(staging->CopyToHost(buffer, memory, 100).ok());  // nobody asks for either
+  }
+  Gpu().Free(memory);
+  EXPECT_EQ(Gpu().live(), before);
+}
+
 TEST(StagingTest, AnAbandonedCopyRunsNoMore) {
   const auto staging = MustCreate();
   const DevicePointer memory = Gpu().Alloc(100);
