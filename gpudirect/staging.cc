@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -76,7 +78,15 @@ void* Staging::Take(size_t bytes) {
   return buffer;
 }
 
+void* Staging::TakeBesidePool(size_t bytes) {
+  std::unique_ptr<uint8_t[]> buffer(new (std::nothrow) uint8_t[bytes]);
+  void* const at = buffer.get();
+  if (at != nullptr) beside_pool_[at] = std::move(buffer);
+  return at;
+}
+
 void Staging::Give(void* buffer) {
+  if (beside_pool_.erase(buffer) > 0) return;
   const auto found = taken_.find(buffer);
   if (found == taken_.end()) return;
   available_[found->second].push_back(buffer);

@@ -6,7 +6,7 @@
 // and MPI do).
 //
 // Thread rule: one thread at a time. Ownership: owns its stream, events and buffers; pinned memory is bounded by
-// `pool_bytes`, kept when given back, and freed with the object.
+// `pool_bytes`, kept when given back, and freed with the object; pageable memory is freed when given back.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,10 @@ class Staging {
   // A pinned buffer, or nullptr: the pool is in use, ask again when one has been given back. More than `pool_bytes` is
   // never had: see Fits.
   void* Take(size_t bytes);
+  // An ordinary, pageable buffer beside the pool, for what must not wait; nullptr: no memory. How many there are is the
+  // caller's to bound. Copies to and from it are slower, and may hold up the caller while they run.
+  void* TakeBesidePool(size_t bytes);
+  // Of either kind.
   void Give(void* buffer);
   bool Fits(size_t bytes) const { return RoundUp(bytes) <= pool_bytes_; }
 
@@ -61,6 +65,7 @@ class Staging {
   CudaContext context_ = nullptr;
   CudaStream stream_ = nullptr;
   size_t pinned_bytes_ = 0;
+  std::map<void*, std::unique_ptr<uint8_t[]>> beside_pool_;
   std::map<void*, size_t> taken_;                   // sizes by buffer
   std::map<size_t, std::vector<void*>> available_;  // by size
   std::vector<CudaEvent> all_events_;

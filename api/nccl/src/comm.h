@@ -7,6 +7,11 @@
 // Empty messages are the exception: they may wait at the peer for their receive, so a sending comm that NCCL closes
 // keeps its connection until the peer closes too, or the device ends.
 //
+// Memory of a GPU travels through buffers of its own, of which there is a bounded amount. So that no operation waits
+// for a buffer that only something behind it would give back, here or at a peer: the oldest operation of each tag
+// always gets one, and is posted past waiting ones of other tags. As equal tags meet in order, of each tag the oldest
+// send and the oldest receive belong together, and so always come to their end.
+//
 // Thread rule: under the device's lock, but for Close, which takes it.
 #pragma once
 
@@ -39,7 +44,7 @@ struct Part {
   uint64_t tag = 0;
   api::RegionId region = 0;
   void* event = nullptr;  // the profiler's
-  // Memory of a GPU: travels by way of a pinned buffer.
+  // Memory of a GPU: travels by way of a buffer.
   gpudirect::Staging* staging = nullptr;
   void* bounce = nullptr;
   gpudirect::CudaEvent copy = nullptr;  // under way between the two
@@ -88,12 +93,16 @@ class Comm {
 
  private:
   abi::Result Admit(const Slot& slot, Part* part);  // fills *part; an error where it can never be carried out
-  bool PostPart(Part* part);                        // false: no room now, or a copy is under way
-  void CopyOut(Part* part);                         // a send: into its pinned buffer, as far as there is one
-  void CopyIn(Part* part, size_t bytes);            // a receive has arrived in its pinned buffer
-  bool AwaitCopies();                               // false: none is under way to a GPU
-  void AbandonCopies();                             // and what waits
-  static void GiveBounce(Part* part);
+  void PostWaiting();
+  // The buffer that a part needs, if it can be had, from the pool only if `from_pool`. `oldest`: of those that wait,
+  // with its tag. False: the pool had none.
+  bool TakeBounce(Part* part, bool oldest, bool from_pool);
+  bool PostPart(Part* part);              // false: no room now, no buffer, or a copy is under way
+  void CopyOut(Part* part);               // a send: into its buffer
+  void CopyIn(Part* part, size_t bytes);  // a receive has arrived in its buffer
+  bool AwaitCopies();                     // false: none is under way to a GPU
+  void AbandonCopies();                   // and what waits
+  void GiveBounce(Part* part);
   void Finish(Part* part, bool ok, size_t bytes, const std::string& error);
   Request* NewRequest();
   void Free(Request* request);
@@ -105,10 +114,12 @@ class Comm {
   api::Connection connection_;
   const Direction direction_;
   const abi::Profiler profiler_;
-  std::deque<Part*> waiting_;   // not posted yet, in order
-  std::vector<Part*> copying_;  // received, on the way to a GPU
-  size_t operations_ = 0;       // posted and not complete
-  size_t in_flight_ = 0;        // requests that NCCL has
+  std::deque<Part*> waiting_;          // not posted yet, in order
+  std::vector<Part*> copying_;         // received, on the way to a GPU
+  std::vector<uint64_t> bounce_tags_;  // of the parts that have a buffer
+  std::vector<uint64_t> held_tags_;    // of a walk through waiting_: those of parts that go on waiting
+  size_t operations_ = 0;              // posted and not complete
+  size_t in_flight_ = 0;               // requests that NCCL has
   std::deque<Request> requests_;
   std::vector<Request*> free_;
   bool retired_ = false;

@@ -56,14 +56,15 @@ Device::~Device() {
   retired_.clear();
 }
 
-api::Result<gpudirect::Staging*> Device::StagingFor(const gpudirect::CudaDriver& driver, int gpu) {
-  std::unique_ptr<gpudirect::Staging>& staging = staging_[gpu];
-  if (staging == nullptr) {
+api::Result<const GpuCopies*> Device::CopiesFor(const gpudirect::CudaDriver& driver, int gpu) {
+  GpuCopies& copies = copies_[gpu];
+  for (std::unique_ptr<gpudirect::Staging>* staging : {&copies.out, &copies.in}) {
+    if (*staging != nullptr) continue;
     auto created = gpudirect::Staging::Create(driver, gpu, kStagingPoolBytes);
     if (!created.ok()) return api::Status(api::StatusCode::kInternal, std::string(created.status().message()));
-    staging = *std::move(created);
+    *staging = *std::move(created);
   }
-  return staging.get();
+  return &copies;
 }
 
 bool Device::Pass() {

@@ -22,7 +22,13 @@
 
 namespace paceline::nccl {
 
-inline constexpr size_t kStagingPoolBytes = size_t{64} << 20;  // pinned, per GPU and device
+inline constexpr size_t kStagingPoolBytes = size_t{32} << 20;  // pinned, per GPU, device and direction
+
+// Copies of one GPU's memory for sends, out of it, and for receives, into it. Each has a pool of its own: receives,
+// which NCCL posts ahead, leave the sends theirs.
+struct GpuCopies {
+  std::unique_ptr<gpudirect::Staging> out, in;
+};
 
 class Comm;
 class Listener;
@@ -44,8 +50,8 @@ class Device {
     Pass();
   }
   api::Context& context() { return *context_; }
-  // Copies from and to memory of this GPU; made at the first call.
-  api::Result<gpudirect::Staging*> StagingFor(const gpudirect::CudaDriver& driver, int gpu);
+  // Made at the first call for this GPU; valid as long as the device.
+  api::Result<const GpuCopies*> CopiesFor(const gpudirect::CudaDriver& driver, int gpu);
 
   void Add(Listener* listener) { listeners_.push_back(listener); }
   void Remove(Listener* listener) { std::erase(listeners_, listener); }
@@ -62,7 +68,7 @@ class Device {
 
   std::mutex mutex_;
   const int number_;
-  std::map<int, std::unique_ptr<gpudirect::Staging>> staging_;  // by GPU
+  std::map<int, GpuCopies> copies_;  // by GPU
   std::unique_ptr<api::Context> context_;
   std::vector<Listener*> listeners_;
   std::vector<Comm*> attended_;

@@ -20,8 +20,8 @@ api::Result<std::unique_ptr<Memory>> Memory::Register(const std::shared_ptr<Devi
     if (info.kind == gpudirect::MemoryKind::kDevice || info.kind == gpudirect::MemoryKind::kManaged) {
       memory->cuda_ = cuda;
       memory->gpu_ = info.device;
-      const auto staging = device->StagingFor(*cuda, info.device);
-      if (!staging.ok()) return staging.status();
+      const auto copies = device->CopiesFor(*cuda, info.device);
+      if (!copies.ok()) return copies.status();
       return memory;
     }
   }
@@ -33,9 +33,9 @@ api::Result<std::unique_ptr<Memory>> Memory::Register(const std::shared_ptr<Devi
   return memory;
 }
 
-api::Result<gpudirect::Staging*> Memory::StagingFor(Device& device) const {
-  if (cuda_ == nullptr) return static_cast<gpudirect::Staging*>(nullptr);
-  return device.StagingFor(*cuda_, gpu_);
+api::Result<const GpuCopies*> Memory::CopiesFor(Device& device) const {
+  if (cuda_ == nullptr) return static_cast<const GpuCopies*>(nullptr);
+  return device.CopiesFor(*cuda_, gpu_);
 }
 
 Memory::~Memory() {

@@ -26,7 +26,7 @@ class Memory {
   api::RegionId RegionFor(const Device& device) const;
   bool Holds(const void* data, size_t bytes) const;
   // The copies that operations of `device` on it need; nullptr: none are needed.
-  api::Result<gpudirect::Staging*> StagingFor(Device& device) const;
+  api::Result<const GpuCopies*> CopiesFor(Device& device) const;
 
  private:
   Memory() = default;

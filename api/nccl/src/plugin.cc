@@ -170,7 +170,7 @@ abi::Result Plugin::Properties(int device, DeviceProperties* properties) {
   if (nic == nullptr) return Refuse("there is no device " + std::to_string(device));
   properties->nic = nic;
   properties->pointer_support = abi::kPointerHost | (cuda_ != nullptr ? abi::kPointerCuda : 0);
-  properties->most_bytes = cuda_ != nullptr ? kStagingPoolBytes / 4 : kMostMessageBytes;
+  properties->most_bytes = cuda_ != nullptr ? kStagingPoolBytes / 2 : kMostMessageBytes;
   return abi::Result::kSuccess;
 }
 

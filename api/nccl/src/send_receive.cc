@@ -11,6 +11,10 @@ namespace {
 using api::OperationStatus;
 using api::PostResult;
 
+bool Contains(const std::vector<uint64_t>& tags, uint64_t tag) {
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+
 }  // namespace
 
 abi::Result Comm::Admit(const Slot& slot, Part* part) {
@@ -26,13 +30,14 @@ abi::Result Comm::Admit(const Slot& slot, Part* part) {
     return abi::Result::kInvalidArgument;
   }
   part->region = slot.memory->RegionFor(*device_);
-  const auto staging = slot.memory->StagingFor(*device_);
-  if (!staging.ok()) {
-    Warn("memory of a GPU: " + staging.status().message());
+  const auto copies = slot.memory->CopiesFor(*device_);
+  if (!copies.ok()) {
+    Warn("memory of a GPU: " + copies.status().message());
     return abi::Result::kCudaError;
   }
-  part->staging = *staging;
-  if (part->staging != nullptr && !part->staging->Fits(slot.bytes)) {
+  if (*copies == nullptr) return abi::Result::kSuccess;
+  part->staging = direction_ == Direction::kSend ? (*copies)->out.get() : (*copies)->in.get();
+  if (!part->staging->Fits(slot.bytes)) {
     Warn("a message of " + std::to_string(slot.bytes) + " bytes in memory of a GPU; staging takes up to " +
          std::to_string(kStagingPoolBytes));
     return abi::Result::kInvalidArgument;
@@ -69,19 +74,38 @@ abi::Result Comm::Post(const Slot* slots, int count, Request** result) {
 }
 
 bool Comm::Care() {
-  // Copies of later sends go on while an earlier one, or the network, is not ready.
-  if (direction_ == Direction::kSend) {
-    for (Part* part : waiting_) CopyOut(part);
-  }
-  while (!waiting_.empty() && PostPart(waiting_.front())) waiting_.pop_front();
+  PostWaiting();
   const bool copying = AwaitCopies();
   return copying || !waiting_.empty();
 }
 
+void Comm::PostWaiting() {
+  held_tags_.clear();
+  bool pool = true;  // who finds it empty is first when something comes back
+  std::erase_if(waiting_, [this, &pool](Part* part) {
+    const bool oldest = !Contains(held_tags_, part->tag);
+    // Copies of later sends go on while an earlier one, or the network, is not ready.
+    if (part->staging != nullptr && part->bounce == nullptr) pool &= TakeBounce(part, oldest, pool);
+    if (!oldest) return false;
+    if (PostPart(part)) return true;
+    held_tags_.push_back(part->tag);
+    return false;
+  });
+}
+
+bool Comm::TakeBounce(Part* part, bool oldest, bool from_pool) {
+  if (from_pool) part->bounce = part->staging->Take(part->bytes);
+  const bool pool_had_one = part->bounce != nullptr;
+  if (part->bounce == nullptr && oldest && !Contains(bounce_tags_, part->tag)) {
+    part->bounce = part->staging->TakeBesidePool(part->bytes);
+  }
+  if (part->bounce == nullptr) return false;
+  bounce_tags_.push_back(part->tag);
+  if (direction_ == Direction::kSend) CopyOut(part);
+  return pool_had_one;
+}
+
 void Comm::CopyOut(Part* part) {
-  if (part->staging == nullptr || part->bounce != nullptr) return;
-  part->bounce = part->staging->Take(part->bytes);
-  if (part->bounce == nullptr) return;
   const auto copy =
       part->staging->CopyToHost(part->bounce, reinterpret_cast<gpudirect::DevicePointer>(part->data), part->bytes);
   if (copy.ok()) {
@@ -94,7 +118,6 @@ void Comm::CopyOut(Part* part) {
 
 bool Comm::PostPart(Part* part) {
   if (part->staging != nullptr) {
-    if (part->bounce == nullptr && direction_ == Direction::kReceive) part->bounce = part->staging->Take(part->bytes);
     if (part->bounce == nullptr) return false;
     if (part->copy != nullptr) {
       const auto state = part->staging->Poll(part->copy);
@@ -136,7 +159,7 @@ void Comm::Hand(const api::Completion& completion) {
       !comm->retired_) {
     return comm->CopyIn(part, completion.bytes);
   }
-  GiveBounce(part);
+  comm->GiveBounce(part);
   comm->Finish(part, ok, completion.bytes,
                completion.status == OperationStatus::kTruncated ? "the send was longer than its receive"
                                                                 : api::OperationStatusName(completion.status));
@@ -168,12 +191,16 @@ bool Comm::AwaitCopies() {
 }
 
 void Comm::GiveBounce(Part* part) {
-  if (part->bounce != nullptr) part->staging->Give(part->bounce);
+  if (part->bounce == nullptr) return;
+  part->staging->Give(part->bounce);
   part->bounce = nullptr;
+  const auto tag = std::find(bounce_tags_.begin(), bounce_tags_.end(), part->tag);
+  *tag = bounce_tags_.back();
+  bounce_tags_.pop_back();
 }
 
 void Comm::AbandonCopies() {
-  const auto abandon = [](Part* part) {
+  const auto abandon = [this](Part* part) {
     if (part->copy != nullptr) part->staging->Abandon(part->copy);
     part->copy = nullptr;
     GiveBounce(part);

@@ -66,16 +66,14 @@ class Gpu {
   CudaResult (*to_device_)(DevicePointer, const void*, size_t) = nullptr;
 };
 
-constexpr size_t kRoom = 300'000;
-
 // A buffer of this rank, in device memory or not, that can be filled and looked at.
 class Buffer {
  public:
-  Buffer(Job& job, Gpu& gpu, void* comm, bool on_gpu)
-      : job_(job), gpu_(gpu), comm_(comm), on_gpu_(on_gpu), host_(kRoom) {
-    if (on_gpu_) device_ = gpu_.Alloc(kRoom);
+  Buffer(Job& job, Gpu& gpu, void* comm, bool on_gpu, size_t room)
+      : job_(job), gpu_(gpu), comm_(comm), on_gpu_(on_gpu), host_(room) {
+    if (on_gpu_) device_ = gpu_.Alloc(room);
     const int type = on_gpu_ ? abi::kPointerCuda : abi::kPointerHost;
-    Check(job_.net().Register(comm_, data(), kRoom, type, &memory_), "regMr");
+    Check(job_.net().Register(comm_, data(), room, type, &memory_), "regMr");
   }
   ~Buffer() {
     Check(job_.net().Deregister(comm_, memory_), "deregMr");
@@ -89,11 +87,11 @@ class Buffer {
   void Set(size_t bytes, uint32_t rank, uint32_t message) {
     std::fill(host_.begin(), host_.end(), uint8_t{0xee});
     Fill(host_.data(), bytes, rank, message);
-    if (on_gpu_) gpu_.Write(device_, host_, kRoom);
+    if (on_gpu_) gpu_.Write(device_, host_, host_.size());
   }
   bool Is(size_t bytes, uint32_t rank, uint32_t message) {
     if (on_gpu_) gpu_.Read(host_, device_);
-    for (size_t i = bytes; i < kRoom; ++i) {
+    for (size_t i = bytes; i < host_.size(); ++i) {
       if (host_[i] != 0xee) return false;
     }
     return IsFilled(host_.data(), bytes, rank, message);
@@ -119,6 +117,7 @@ void CheckGpu(Job& job) {
   const uint32_t next = (job.rank() + 1) % job.world(), previous = (job.rank() + job.world() - 1) % job.world();
   Comms comms = job.Connect([&](uint32_t from, uint32_t to) { return to == (from + 1) % job.world(); });
   {
+    constexpr size_t kRoom = 300'000;
     // More in flight than pinned memory holds at a time, device and host memory in turn, lengths of all kinds.
     constexpr size_t kMessages = 64;
     std::vector<std::unique_ptr<Buffer>> from, to;
@@ -126,8 +125,8 @@ void CheckGpu(Job& job) {
     Proxy proxy(&job.net());
     for (size_t m = 0; m < kMessages; ++m) {
       const auto message = static_cast<uint32_t>(m);
-      from.push_back(std::make_unique<Buffer>(job, gpu, comms.send[next], m % 3 != 0));
-      to.push_back(std::make_unique<Buffer>(job, gpu, comms.receive[previous], m % 4 != 0));
+      from.push_back(std::make_unique<Buffer>(job, gpu, comms.send[next], m % 3 != 0, kRoom));
+      to.push_back(std::make_unique<Buffer>(job, gpu, comms.receive[previous], m % 4 != 0, kRoom));
       from[m]->Set(bytes_of(m), job.rank(), message);
       to[m]->Set(0, 0, 0);
       proxy.Receive(
@@ -139,6 +138,50 @@ void CheckGpu(Job& job) {
           },
           true);
       proxy.Send(comms.send[next], {.data = from[m]->data(), .bytes = bytes_of(m), .memory = from[m]->memory()});
+    }
+    proxy.Drain();
+  }
+  job.Barrier();
+  job.Close(comms);
+}
+
+// All ranks post their receives first, and their sends in another order of tags: nothing of what is posted may wait
+// for memory that only something behind it would give back.
+void CheckGpuAhead(Job& job) {
+  Gpu gpu;
+  const uint32_t next = (job.rank() + 1) % job.world(), previous = (job.rank() + job.world() - 1) % job.world();
+  Comms comms = job.Connect([&](uint32_t from, uint32_t to) { return to == (from + 1) % job.world(); });
+  {
+    // 80 MiB a tag: more than staging, and than the peer stores of messages that have met no receive.
+    constexpr size_t kBytes = 4 << 20, kEach = 20;
+    constexpr uint32_t kTags = 2;
+    Proxy proxy(&job.net());
+    // The messages of a tag are all alike, from one buffer into one.
+    std::vector<std::unique_ptr<Buffer>> from, to;
+    for (uint32_t tag = 0; tag < kTags; ++tag) {
+      from.push_back(std::make_unique<Buffer>(job, gpu, comms.send[next], true, kBytes));
+      to.push_back(std::make_unique<Buffer>(job, gpu, comms.receive[previous], true, kBytes));
+      from[tag]->Set(kBytes, job.rank(), tag);
+      to[tag]->Set(0, 0, 0);
+    }
+    for (uint32_t tag = 0; tag < kTags; ++tag) {
+      for (size_t i = 0; i < kEach; ++i) {
+        proxy.Receive(
+            comms.receive[previous],
+            {{.data = to[tag]->data(), .bytes = kBytes, .tag = static_cast<int>(tag), .memory = to[tag]->memory()}},
+            [&, tag](const std::vector<int>&) {
+              Expect(to[tag]->Is(kBytes, previous, tag), "a message is not in place when test says so");
+            });
+      }
+    }
+    for (size_t i = 0; i < kTags * kEach; ++i) proxy.Progress();
+    job.Barrier();
+    for (uint32_t tag = kTags; tag-- > 0;) {
+      for (size_t i = 0; i < kEach; ++i) {
+        proxy.Send(
+            comms.send[next],
+            {.data = from[tag]->data(), .bytes = kBytes, .tag = static_cast<int>(tag), .memory = from[tag]->memory()});
+      }
     }
     proxy.Drain();
   }

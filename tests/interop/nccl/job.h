@@ -66,7 +66,8 @@ void CheckThreads(Job& job);       // comms come and go in one thread while anot
 void CheckRing(Job& job);          // all-reduce round the ring
 void CheckTree(Job& job);          // all-reduce up and down a binary tree
 void CheckAllToAll(Job& job);
-void CheckGpu(
-    Job& job);  // device memory at either side, with the CUDA driver that the loader finds; not run unless named
+// With the CUDA driver that the loader finds; not run unless named.
+void CheckGpu(Job& job);       // device memory at either side
+void CheckGpuAhead(Job& job);  // more posted ahead, each way, than staging has pinned memory for
 
 }  // namespace paceline::nccl_test

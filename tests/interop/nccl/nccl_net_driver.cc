@@ -37,6 +37,7 @@ constexpr NamedCheck kChecks[] = {
     {"tree", CheckTree},
     {"all_to_all", CheckAllToAll},
     {"gpu", CheckGpu},
+    {"gpu_ahead", CheckGpuAhead},
 };
 
 struct Options {
@@ -183,7 +184,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const NamedCheck& check : kChecks) names.emplace_back(check.name);
   options.checks = names;
-  std::erase(options.checks, "gpu");  // needs a driver, real or not
+  for (const char* name : {"gpu", "gpu_ahead"}) std::erase(options.checks, name);  // need a driver, real or not
   app.add_option("--plugin", options.plugin, "the library, by path")->required();
   app.add_option("--version", options.version, "of the interface, 6 to 12; 0: the newest that there is")
       ->check(CLI::Range(0, 12));

@@ -65,6 +65,28 @@ TEST(StagingTest, ThePoolIsBoundedAndUsedAgain) {
   EXPECT_LE(staging->pinned_bytes(), kPool);
 }
 
+TEST(StagingTest, ABufferBesideThePoolNeedsNoneOfItAndIsCopiedFromAndTo) {
+  const auto staging = MustCreate();
+  void* whole = staging->Take(kPool);
+  ASSERT_NE(whole, nullptr);
+  void* buffer = staging->TakeBesidePool(100);
+  ASSERT_NE(buffer, nullptr);
+  EXPECT_EQ(staging->pinned_bytes(), kPool);
+  const DevicePointer from = Gpu().Alloc(100), to = Gpu().Alloc(100);
+  Gpu().Write(from, std::vector<uint8_t>(100, 7));
+  const auto out = staging->CopyToHost(buffer, from, 100);
+  const auto in = staging->CopyToDevice(to, buffer, 100);
+  ASSERT_TRUE(out.ok() && in.ok());
+  EXPECT_EQ(Await(*staging, *out), Staging::State::kDone);
+  EXPECT_EQ(Await(*staging, *in), Staging::State::kDone);
+  EXPECT_EQ(Gpu().Read(to, 100), std::vector<uint8_t>(100, 7));
+  staging->Give(buffer);
+  EXPECT_EQ(staging->Take(1), nullptr) << "what comes back did not come from the pool";
+  EXPECT_EQ(staging->TakeBesidePool(size_t{1} << 62), nullptr);
+  Gpu().Free(from);
+  Gpu().Free(to);
+}
+
 TEST(StagingTest, NothingIsLeftBehind) {
   const int before = Gpu().live();
   {
