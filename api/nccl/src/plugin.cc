@@ -157,6 +157,16 @@ Communicator* Plugin::Known(Communicator* communicator) {
   return communicators_.contains(communicator) ? communicator : nullptr;
 }
 
+abi::Profiler Plugin::CurrentProfiler() {
+  const std::lock_guard lock(mutex_);
+  return profiler_;
+}
+
+const gpudirect::CudaDriver* Plugin::CurrentCuda() {
+  const std::lock_guard lock(mutex_);
+  return cuda_;
+}
+
 abi::Result Plugin::Devices(int* count) {
   const std::lock_guard lock(mutex_);
   if (!nics_) return Refuse("devices before init");
@@ -219,9 +229,10 @@ abi::Result Plugin::Listen(Communicator* communicator, int number, void* handle,
       result != abi::Result::kSuccess) {
     return result;
   }
+  const abi::Profiler profiler = CurrentProfiler();
   {
     const auto lock = device->Lock();
-    auto opened = Listener::Open(device, profiler_);
+    auto opened = Listener::Open(device, profiler);
     if (!opened.ok()) return Fail("listen", opened.status());
     const api::Handle own = (*opened)->handle();
     static_assert(sizeof(own.bytes) <= abi::kHandleBytes);
@@ -253,6 +264,7 @@ abi::Result Plugin::Connect(Communicator* communicator, int number, int traffic_
       std::swap(attempt.connection, known.connection);
     }
   }
+  const abi::Profiler profiler = CurrentProfiler();
   bool refused = false;
   {
     const auto lock = device->Lock();
@@ -267,7 +279,7 @@ abi::Result Plugin::Connect(Communicator* communicator, int number, int traffic_
     device->Progress();
     const api::ConnectionState state = attempt.connection.state();
     if (state == api::ConnectionState::kEstablished) {
-      *comm = new Comm(device, std::move(attempt.connection), Comm::Direction::kSend, profiler_);
+      *comm = new Comm(device, std::move(attempt.connection), Comm::Direction::kSend, profiler);
     } else if (state == api::ConnectionState::kClosed) {
       Warn("connect: " + attempt.connection.close_reason());
       refused = true;
@@ -300,8 +312,9 @@ abi::Result Plugin::Accept(Listener* listener, Comm** comm) {
 
 abi::Result Plugin::RegisterMemory(Comm* comm, void* data, size_t bytes, int type, Memory** memory) {
   *memory = nullptr;
+  const gpudirect::CudaDriver* const driver = CurrentCuda();
   const auto lock = comm->device().Lock();
-  auto registered = Memory::Register(comm->shared_device(), data, bytes, type, cuda_);
+  auto registered = Memory::Register(comm->shared_device(), data, bytes, type, driver);
   if (!registered.ok()) return Fail("regMr", registered.status());
   *memory = (*registered).release();
   return abi::Result::kSuccess;

@@ -74,6 +74,9 @@ class Plugin {
   abi::Result Start(abi::Logger logger, abi::Profiler profiler);  // under mutex_
   abi::Result FindCuda();                                         // under mutex_
   Communicator* Known(Communicator* communicator);                // under mutex_; nullptr: never announced
+  // As they are now: a later Init of another thread may change them.
+  abi::Profiler CurrentProfiler();
+  const gpudirect::CudaDriver* CurrentCuda();
   // The device, opened if it was not, and whose comms these are. *traffic_class: abi::kUndefined, or as asked for; then
   // as it is.
   abi::Result Reach(Communicator* communicator, int number, int* traffic_class, std::shared_ptr<Device>* device,

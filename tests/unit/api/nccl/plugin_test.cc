@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdlib>
 #include <functional>
@@ -341,6 +342,29 @@ TEST_P(CommunicatorTest, FinalizeClosesWhatWasLeftOpenAndOtherCommunicatorsGoOn)
   void* receive = Receive({{.data = &to, .bytes = 4}});
   EXPECT_EQ(Await(Send(&from, 4, 0)), Result::kSuccess);
   EXPECT_EQ(Await(receive), Result::kSuccess);
+}
+
+// The thread sanitizer finds what they would share without a lock.
+TEST_P(CommunicatorTest, CommunicatorsComeAndGoWhileAnotherThreadConnectsAndRegisters) {
+  Connect();
+  std::atomic<bool> stop{false};
+  std::thread others([&] {
+    for (uint64_t id = 2; !stop || id < 10; ++id) {
+      void* other = nullptr;
+      ASSERT_EQ(net_->Init(&other, id, abi::kUndefined, Record, id % 2 == 0 ? nullptr : Profile), Result::kSuccess);
+      ASSERT_EQ(net_->Finalize(other), Result::kSuccess);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    Close();
+    Connect();
+    uint8_t byte = 0;
+    void* memory = nullptr;
+    EXPECT_EQ(net_->Register(send_, &byte, 1, abi::kPointerHost, &memory), Result::kSuccess);
+    EXPECT_EQ(net_->Deregister(send_, memory), Result::kSuccess);
+  }
+  stop = true;
+  others.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, PluginTest, ::testing::Range(kOldestVersion, kNewestVersion + 1));
