@@ -43,7 +43,7 @@ paceline_result Guarded(Function&& function) noexcept {
   try {
     return function();
   } catch (...) {
-    return PACELINE_RESOURCE_EXHAUSTED;
+    return Fail(PACELINE_RESOURCE_EXHAUSTED, "out of memory");  // short enough for a string to hold it by itself
   }
 }
 
@@ -66,7 +66,7 @@ paceline_result FromPost(api::PostResult result) {
     case api::PostResult::kOk:
       return PACELINE_OK;
     case api::PostResult::kTryAgain:
-      return PACELINE_TRY_AGAIN;
+      return Fail(PACELINE_TRY_AGAIN, "at a bound: take completions, then post again");
     case api::PostResult::kNotConnected:
       return Fail(PACELINE_NOT_CONNECTED, "the connection is not established");
     case api::PostResult::kInvalidMemory:
@@ -202,7 +202,10 @@ int paceline_progress(paceline_context* context) {
 
 paceline_result paceline_wait(paceline_context* context, int64_t timeout_nanos) {
   if (context == nullptr) return NullPointer();
-  return Guarded([&] { return context->context.Wait(Timeout(timeout_nanos)) ? PACELINE_OK : PACELINE_TIMED_OUT; });
+  return Guarded([&] {
+    if (context->context.Wait(Timeout(timeout_nanos))) return PACELINE_OK;
+    return Fail(PACELINE_TIMED_OUT, "nothing came in time");
+  });
 }
 
 void paceline_interrupt(paceline_context* context) {
@@ -275,7 +278,7 @@ paceline_result paceline_accept(paceline_listener* listener, paceline_connection
   if (listener == nullptr || connection == nullptr) return NullPointer();
   return Guarded([&] {
     auto accepted = listener->listener.Accept();
-    if (!accepted) return PACELINE_TRY_AGAIN;
+    if (!accepted) return Fail(PACELINE_TRY_AGAIN, "no connection has come");
     *connection = new paceline_connection{*std::move(accepted)};
     return PACELINE_OK;
   });
