@@ -1,5 +1,6 @@
 """Connections to peers, and listeners that take them."""
 
+import contextlib
 import ctypes
 
 from paceline import _abi
@@ -131,17 +132,17 @@ class Listener(Owned):
 
     def accept(self, timeout=None):
         """The next connection, established. Seconds; TimedOut."""
-        taken = []
-        self._context._wait_until(lambda: self._take(taken), timeout)
-        taken[0].wait_established(timeout)
-        return taken[0]
+        with _closed_on_error() as taken:
+            self._context._wait_until(lambda: self._take(taken), timeout)
+            taken[0].wait_established(timeout)
+            return taken[0]
 
     async def when_accepted(self, timeout=None):
         """The same for asyncio."""
-        taken = []
-        await self._context._until(lambda: self._take(taken), timeout)
-        await taken[0].when_established(timeout)
-        return taken[0]
+        with _closed_on_error() as taken:
+            await self._context._until(lambda: self._take(taken), timeout)
+            await taken[0].when_established(timeout)
+            return taken[0]
 
     def _destroy(self, pointer):
         _library.listener_destroy(pointer)
@@ -151,3 +152,16 @@ class Listener(Owned):
         if connection is not None:
             taken.append(connection)
         return bool(taken)
+
+
+@contextlib.contextmanager
+def _closed_on_error():
+    """A list of connections, which nobody gets when an exception, a cancellation too, ends the block: then they are
+    closed."""
+    taken = []
+    try:
+        yield taken
+    except BaseException:
+        for connection in taken:
+            connection.close()
+        raise

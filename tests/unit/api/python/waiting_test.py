@@ -42,6 +42,40 @@ class BlockingTest(unittest.TestCase):
                     self.assertEqual(room, b"z")
 
 
+class LostWhileAcceptedTest(unittest.TestCase):
+    """A connection ends between the moment it is taken and the one it would be established."""
+
+    def setUp(self):
+        self.b = self.enter(paceline.Context(environment=False, linger_ms=1))
+        self.a = self.enter(paceline.Context(environment=False, linger_ms=1, progress="thread"))
+        self.listener = self.enter(self.b.listen())
+        self.a.connect(self.listener.handle)
+        self.open_before = set(self.b._open)
+        take = self.listener.try_accept
+
+        def take_and_lose():
+            connection = take()
+            if connection is not None:
+                connection.abort()
+            return connection
+
+        self.listener.try_accept = take_and_lose
+
+    def enter(self, one):
+        self.addCleanup(one.close)
+        return one
+
+    def test_accept_keeps_nothing(self):
+        with self.assertRaises(paceline.Unavailable):
+            self.listener.accept(TIMEOUT_S)
+        self.assertEqual(self.b._open, self.open_before)
+
+    def test_when_accepted_keeps_nothing(self):
+        with self.assertRaises(paceline.Unavailable):
+            asyncio.run(self.listener.when_accepted(TIMEOUT_S))
+        self.assertEqual(self.b._open, self.open_before)
+
+
 class AsyncioTest(unittest.TestCase):
     def run_both(self, scenario, kinds=("manual", "thread")):
         async def run(progress):
