@@ -44,15 +44,14 @@ uint32_t VerbsPeers::Open(const VerbsAddress& address) {
   return number;
 }
 
-bool VerbsPeers::Close(uint32_t number) {
+void VerbsPeers::Close(uint32_t number) {
   Peer* peer = Find(number);
-  if (peer == nullptr || --peer->references > 0) return false;
+  if (peer == nullptr || --peer->references > 0) return;
   idle_.push_back(number);
   if (idle_.size() > kMostIdle) {
     Drop(idle_.front());
     idle_.pop_front();
   }
-  return true;
 }
 
 void VerbsPeers::Drop(uint32_t number) {

@@ -33,8 +33,7 @@ class VerbsPeers {
   VerbsPeers& operator=(const VerbsPeers&) = delete;
 
   uint32_t Open(const VerbsAddress& address);
-  // True: that was the last reference.
-  bool Close(uint32_t number);
+  void Close(uint32_t number);
   // nullptr for kNowhere and for numbers that are not open.
   Peer* Find(uint32_t number) {
     return number < peers_.size() && peers_[number].references > 0 ? &peers_[number] : nullptr;
