@@ -47,11 +47,6 @@ class Domain : public fid_domain {
   // ---- under the guard
   // One pass: completions go to their queues and counters; without any, new connections are taken.
   void Progress();
-  // Completions only, until there are none.
-  void Drain() {
-    while (TakeCompletions()) {
-    }
-  }
   Operation* NewOperation() { return operations_.New(); }
   void Delete(Operation* operation) { operations_.Delete(operation); }
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }

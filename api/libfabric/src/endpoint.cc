@@ -92,7 +92,7 @@ Endpoint::~Endpoint() {
   links_.Close();
   domain_->WaitUntil([this] { return links_.closed(); }, kLingerMillis);
   receives_ = {};
-  domain_->Drain();
+  domain_->WaitUntil([this] { return operations_.empty(); }, -1);  // a progress thread may tell of them a moment later
   --domain_->references;
 }
 
@@ -179,6 +179,7 @@ bool Endpoint::Reports(const Queue& queue, uint64_t asked) {
 
 Operation* Endpoint::NewOperation(void* context, uint64_t flags, uint64_t kind) {
   Operation* operation = domain_->NewOperation();
+  operations_.PushBack(operation);
   operation->endpoint = this;
   operation->context = context;
   operation->flags = kind;

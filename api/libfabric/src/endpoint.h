@@ -134,7 +134,7 @@ class Endpoint : public fid_ep {
   std::vector<CounterBinding> counters_;
   size_t min_multi_receive_ = kDefaultMinMultiReceive;
   bool enabled_ = false;
-  IntrusiveList<Operation, &Operation::link> posted_;  // receives
+  IntrusiveList<Operation, &Operation::link> operations_;
 };
 
 int OpenEndpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);

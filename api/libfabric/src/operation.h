@@ -18,15 +18,15 @@ class Counter;
 class Endpoint;
 
 struct Operation {
-  ListLink link;  // receives, of their endpoint
+  ListLink link;  // of its endpoint
   Endpoint* endpoint = nullptr;
-  void* context = nullptr;     // the program's
-  void* buffer = nullptr;      // receives
-  uint64_t flags = 0;          // what the completion says: FI_SEND | FI_MSG, ...
-  Counter* counter = nullptr;  // counts it beside the endpoint's counters
-  uint64_t asked = 0;          // the call's flags: whether its end is entered into the completion queue
-  bool discard = false;        // receives: the message is to be dropped, however long
-  api::OperationId id = 0;
+  void* context = nullptr;           // the program's
+  void* buffer = nullptr;            // receives
+  uint64_t flags = 0;                // what the completion says: FI_SEND | FI_MSG, ...
+  Counter* counter = nullptr;        // counts it beside the endpoint's counters
+  uint64_t asked = 0;                // the call's flags: whether its end is entered into the completion queue
+  bool discard = false;              // receives: the message is to be dropped, however long
+  api::OperationId id = 0;           // receives that can be cancelled
   uint64_t room = 0;                 // receives: bytes of the buffer
   std::unique_ptr<Staging> staging;  // of memory in several pieces
   uint8_t injected[kInjectBytes];    // sends and writes whose buffer the program has back at once

@@ -31,7 +31,6 @@ ssize_t Endpoint::Post(const Receive& receive) {
       NewOperation(receive.context, receive.flags, FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED | FI_MULTI_RECV)));
   const api::Buffer buffer = BufferOf(receive.vector, operation);
   const auto user_data = reinterpret_cast<uint64_t>(operation);
-  posted_.PushBack(operation);
   const PostResult result =
       many ? receives_.ReceiveMany(buffer, MatchOf(receive), min_multi_receive_, user_data, &operation->id)
            : receives_.Receive(buffer, MatchOf(receive), user_data, &operation->id);
@@ -98,8 +97,8 @@ ssize_t Endpoint::PostClaimed(const Receive& receive) {
 
 ssize_t Endpoint::Cancel(void* context) {
   const Domain::Guard guard(domain_);
-  for (Operation* operation = posted_.front(); operation != nullptr; operation = posted_.Next(operation)) {
-    if (operation->context == context && receives_.Cancel(operation->id)) return 0;
+  for (Operation* operation = operations_.front(); operation != nullptr; operation = operations_.Next(operation)) {
+    if (operation->id != 0 && operation->context == context && receives_.Cancel(operation->id)) return 0;
   }
   return -FI_ENOENT;
 }
