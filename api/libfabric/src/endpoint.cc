@@ -19,8 +19,10 @@ Endpoint* Of(fid* object) { return FromFid<Endpoint, fid_ep>(object); }
 
 int Close(fid* object) {
   Endpoint* endpoint = Of(object);
-  const Domain::Guard guard(endpoint->domain());
-  if (endpoint->is_shared()) return -FI_EBUSY;
+  {
+    const Domain::Guard guard(endpoint->domain());
+    if (endpoint->is_shared()) return -FI_EBUSY;
+  }
   delete endpoint;
   return 0;
 }
@@ -83,15 +85,22 @@ Endpoint::Endpoint(Domain* domain, const Traits& traits)
 }
 
 Endpoint::~Endpoint() {
-  if (enabled_) domain_->Remove(this);
-  if (shared_ != nullptr) std::erase(shared_->sharers_, this);
-  if (av_ != nullptr) av_->Remove(this);
-  // What was sent goes out, whoever closed it; what is left then completes, into queues that may be closed already.
-  transmit_queue_ = receive_queue_ = {};
-  counters_.clear();
-  links_.Close();
+  {
+    const Domain::Guard guard(domain_);
+    if (enabled_) domain_->Remove(this);
+    if (shared_ != nullptr) std::erase(shared_->sharers_, this);
+    if (av_ != nullptr) av_->Remove(this);
+    // What is left completes untold, as libfabric has it.
+    transmit_queue_ = receive_queue_ = {};
+    counters_.clear();
+    links_.Close();
+  }
   domain_->WaitUntil([this] { return links_.closed(); }, kLingerMillis);
-  receives_ = {};
+  {
+    const Domain::Guard guard(domain_);
+    links_.Abort();
+    receives_ = {};
+  }
   domain_->WaitUntil([this] { return operations_.empty(); }, -1);  // a progress thread may tell of them a moment later
   --domain_->references;
 }

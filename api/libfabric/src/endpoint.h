@@ -39,6 +39,8 @@ class Endpoint : public fid_ep {
   static Traits TraitsOf(const fi_info& info, Role role);
 
   Endpoint(Domain* domain, const Traits& traits);
+  // What was sent goes out, for at most 250 ms; then everything left ends, and nobody uses its buffers any more. Takes
+  // the guard, and leaves it while it waits.
   ~Endpoint();
 
   Domain* domain() const { return domain_; }

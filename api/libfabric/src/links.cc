@@ -34,6 +34,12 @@ bool Links::closed() const {
                      [](const auto& item) { return item.second->connection.state() == ConnectionState::kClosed; });
 }
 
+void Links::Abort() {
+  for (const auto& [id, link] : links_) link->connection.Abort();
+  by_slot_.clear();
+  links_.clear();
+}
+
 api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
   const uint64_t context = av_ == nullptr ? 0 : av_->ContextOf(address);
   const fi_addr_t peer = av_ == nullptr ? FI_ADDR_NOTAVAIL : av_->FirstOf(address);

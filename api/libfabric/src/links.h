@@ -38,6 +38,8 @@ class Links {
   // Ends all of them in order: what was posted is carried out, in the background.
   void Close();
   bool closed() const;
+  // Ends them at once and lets them go.
+  void Abort();
 
   // The connection to send to this peer on. nullptr: not yet (-FI_EAGAIN), or not at all, as *error says: an attempt
   // that fails is told once, and the next call makes another.

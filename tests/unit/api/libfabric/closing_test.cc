@@ -32,5 +32,34 @@ TEST_F(ClosingTest, WhatAnEndpointHadPostedIsOverBeforeItIsGone) {
   }
 }
 
+TEST_F(ClosingTest, NothingIsSentAfterItsEndpointIsClosed) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_DIRECTED_RECV; });
+  fid_ep* shared = nullptr;
+  ASSERT_EQ(fi_srx_context(a_.domain, nullptr, &shared, nullptr), 0);
+  fid_ep* const other = AnotherIn(a_, shared);
+  std::vector<uint8_t> name(64);
+  size_t size = name.size();
+  ASSERT_EQ(fi_getname(&other->fid, name.data(), &size), 0);
+  fi_addr_t sender = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(b_.av, name.data(), 1, &sender, 0, nullptr), 1);
+  const auto out = Pattern(1'000'000, 3);
+  std::vector<uint8_t> in(out.size());
+  int first = 0;
+  const int word = 1;
+  Post([&] { return fi_recv(b_.endpoint, &first, sizeof(first), nullptr, sender, &first); });
+  Post([&] { return fi_send(other, &word, sizeof(word), nullptr, a_.peer, nullptr); });
+  EXPECT_EQ(Take(b_).err, 0);
+  EXPECT_EQ(Take(a_).err, 0);
+  ASSERT_EQ(fi_send(other, out.data(), out.size(), nullptr, a_.peer, nullptr), 0);
+  // Nobody receives it; it has been announced.
+  ASSERT_EQ(fi_close(&other->fid), 0);
+  ASSERT_EQ(fi_recv(b_.endpoint, in.data(), in.size(), nullptr, sender, &in), 0);
+  const fi_cq_err_entry end = Take(b_);
+  EXPECT_EQ(end.op_context, &in);
+  EXPECT_NE(end.err, 0);
+  EXPECT_TRUE(a_.completions.empty());
+  EXPECT_EQ(fi_close(&shared->fid), 0);
+}
+
 }  // namespace
 }  // namespace paceline::libfabric
