@@ -18,7 +18,7 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* counter = FromFid<Counter, fid_cntr>(object);
-  return AnswerWait(command, argument, counter->wait_object(), counter->domain()->descriptor());
+  return AnswerWait(command, argument, counter->wait_object(), [counter] { return counter->Descriptor(); });
 }
 
 template <uint64_t Counter::*kField, bool kAdd>
@@ -64,6 +64,7 @@ uint64_t Counter::ReadErrors() {
 void Counter::Change(uint64_t Counter::*field, uint64_t value, bool add) {
   const Domain::Guard guard(domain_);
   this->*field = add ? this->*field + value : value;
+  descriptor_.Raise();
   domain_->deferred().Run();
 }
 
@@ -77,8 +78,14 @@ int Counter::Wait(uint64_t threshold, int timeout) {
 
 int Counter::TryWait() {
   const Domain::Guard guard(domain_);
+  if (descriptor_.Lower()) return -FI_EAGAIN;  // the program may have read it before it changed
   domain_->Progress();
   return domain_->Arm() ? 0 : -FI_EAGAIN;
+}
+
+int Counter::Descriptor() {
+  const Domain::Guard guard(domain_);
+  return descriptor_.Get(domain_->descriptor());
 }
 
 int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** result, void* context) {

@@ -6,6 +6,7 @@
 #include <rdma/fi_eq.h>
 
 #include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/wait_descriptor.h"
 
 namespace paceline::libfabric {
 
@@ -14,7 +15,10 @@ class Counter : public fid_cntr {
   Counter(Domain* domain, fi_wait_obj wait);
   ~Counter();
 
-  void Count(bool success) { ++(success ? value_ : errors_); }
+  void Count(bool success) {
+    ++(success ? value_ : errors_);
+    descriptor_.Raise();
+  }
   Domain* domain() const { return domain_; }
   fi_wait_obj wait_object() const { return wait_; }
 
@@ -24,6 +28,7 @@ class Counter : public fid_cntr {
   void Change(uint64_t Counter::*field, uint64_t value, bool add);
   int Wait(uint64_t threshold, int timeout);
   int TryWait();
+  int Descriptor();  // or a negative error
 
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
@@ -31,6 +36,7 @@ class Counter : public fid_cntr {
  private:
   Domain* domain_;
   const fi_wait_obj wait_;
+  WaitDescriptor descriptor_;
 };
 
 // A counter, and which operations of an endpoint or accesses of a region it counts.

@@ -34,7 +34,7 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* cq = FromFid<Cq, fid_cq>(object);
-  return AnswerWait(command, argument, cq->wait_object(), cq->domain()->descriptor());
+  return AnswerWait(command, argument, cq->wait_object(), [cq] { return cq->Descriptor(); });
 }
 
 const char* ErrorText(fid_cq*, int provider_error, const void*, char* buffer, size_t size) {
@@ -113,13 +113,20 @@ ssize_t Cq::ReadError(fi_cq_err_entry* out) {
 
 int Cq::TryWait() {
   const Domain::Guard guard(domain_);
+  descriptor_.Lower();
   domain_->Progress();
   return entries_.empty() && domain_->Arm() ? 0 : -FI_EAGAIN;
+}
+
+int Cq::Descriptor() {
+  const Domain::Guard guard(domain_);
+  return descriptor_.Get(domain_->descriptor());
 }
 
 void Cq::Signal() {
   const Domain::Guard guard(domain_);
   signalled_ = true;
+  descriptor_.Raise();
   domain_->Interrupt();
 }
 

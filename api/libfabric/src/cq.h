@@ -9,6 +9,7 @@
 #include <deque>
 
 #include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/wait_descriptor.h"
 
 namespace paceline::libfabric {
 
@@ -22,7 +23,10 @@ class Cq : public fid_cq {
   Cq(Domain* domain, const fi_cq_attr& attributes);
   ~Cq();
 
-  void Push(const Entry& entry) { entries_.push_back(entry); }
+  void Push(const Entry& entry) {
+    entries_.push_back(entry);
+    descriptor_.Raise();
+  }
   bool empty() const { return entries_.empty(); }
   Domain* domain() const { return domain_; }
   fi_wait_obj wait_object() const { return wait_; }
@@ -32,6 +36,7 @@ class Cq : public fid_cq {
   ssize_t WaitRead(void* out, size_t count, fi_addr_t* sources, int timeout);
   ssize_t ReadError(fi_cq_err_entry* out);
   int TryWait();
+  int Descriptor();  // or a negative error
   void Signal();
 
  private:
@@ -41,6 +46,7 @@ class Cq : public fid_cq {
   const fi_cq_format format_;
   const fi_wait_obj wait_;
   bool signalled_ = false;
+  WaitDescriptor descriptor_;
   std::deque<Entry> entries_;
 };
 

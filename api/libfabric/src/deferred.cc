@@ -37,7 +37,7 @@ std::function<ssize_t()> PostOf(const fi_deferred_work& work) {
     case FI_OP_CNTR_ADD:
       return [op = work.op.cntr, add = work.op_type == FI_OP_CNTR_ADD]() -> ssize_t {
         auto* counter = static_cast<Counter*>(op->cntr);
-        counter->value_ = add ? counter->value_ + op->value : op->value;
+        counter->Change(&Counter::value_, op->value, add);
         return 0;
       };
   }

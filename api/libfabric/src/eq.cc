@@ -22,7 +22,7 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* eq = FromFid<Eq, fid_eq>(object);
-  return AnswerWait(command, argument, eq->wait_object(), eq->descriptor());
+  return AnswerWait(command, argument, eq->wait_object(), [eq] { return eq->descriptor(); });
 }
 
 const char* ErrorText(fid_eq*, int provider_error, const void*, char* buffer, size_t size) {

@@ -11,13 +11,17 @@
 
 namespace paceline::libfabric {
 
-// fi_control of what can be waited for: FI_GETWAITOBJ, and FI_GETWAIT of a descriptor.
-inline int AnswerWait(int command, void* argument, fi_wait_obj object, int descriptor) {
+// fi_control of what can be waited for: FI_GETWAITOBJ, and FI_GETWAIT of the descriptor that `get` answers, or the
+// error in its place.
+template <typename Get>
+int AnswerWait(int command, void* argument, fi_wait_obj object, Get get) {
   if (command == FI_GETWAITOBJ) {
     *static_cast<fi_wait_obj*>(argument) = object;
     return 0;
   }
   if (command != FI_GETWAIT || object != FI_WAIT_FD) return -FI_ENOSYS;
+  const int descriptor = get();
+  if (descriptor < 0) return descriptor;
   *static_cast<int*>(argument) = descriptor;
   return 0;
 }

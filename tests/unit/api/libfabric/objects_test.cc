@@ -143,6 +143,50 @@ TEST_F(ObjectsTest, WaitingEndsWithTheTimeOrWithACompletion) {
   EXPECT_EQ(fi_cq_sread(b_.cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
 }
 
+// As fi_trywait over two objects does: the look at the second moves what the first was found without.
+TEST_F(ObjectsTest, WhatAnotherTakesInWakesWhoWaits) {
+  for (const fi_progress progress : {FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO}) {
+    Side side;
+    side.OpenWith(GetInfo([&](fi_info& hints) { hints.domain_attr->data_progress = progress; }));
+    fid_cq* other = nullptr;
+    fi_cq_attr attributes = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD};
+    ASSERT_EQ(fi_cq_open(side.domain, &attributes, &other, nullptr), 0);
+    fid_cntr* counter = nullptr;
+    fi_cntr_attr counter_attributes = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_FD};
+    ASSERT_EQ(fi_cntr_open(side.domain, &counter_attributes, &counter, nullptr), 0);
+    fid_ep* endpoint = nullptr;
+    ASSERT_EQ(fi_endpoint(side.domain, side.info.get(), &endpoint, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &side.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &side.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(endpoint, &counter->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(endpoint), 0);
+    const auto may_wait = [&](fid* object) {
+      int result = -FI_EAGAIN;
+      for (int i = 0; i < 1'000'000 && result == -FI_EAGAIN; ++i) result = fi_trywait(side.fabric, &object, 1);
+      return result == 0;
+    };
+    ASSERT_TRUE(may_wait(&side.cq->fid));
+    ASSERT_TRUE(may_wait(&counter->fid));
+    int in = 0;
+    ASSERT_EQ(fi_recv(endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in), 0);
+    ASSERT_EQ(fi_cancel(&endpoint->fid, &in), 0);
+    ASSERT_TRUE(may_wait(&other->fid));
+    for (fid* object : {&side.cq->fid, &counter->fid}) {
+      pollfd waiting = {.fd = -1, .events = POLLIN, .revents = 0};
+      ASSERT_EQ(fi_control(object, FI_GETWAIT, &waiting.fd), 0);
+      EXPECT_EQ(poll(&waiting, 1, 0), 1);
+    }
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_read(side.cq, &entry, 1), -FI_EAVAIL);
+    EXPECT_EQ(fi_cntr_readerr(counter), 1u);
+    EXPECT_TRUE(may_wait(&counter->fid));  // once it has been looked at
+    EXPECT_EQ(fi_close(&endpoint->fid), 0);
+    EXPECT_EQ(fi_close(&counter->fid), 0);
+    EXPECT_EQ(fi_close(&other->fid), 0);
+    side.Close();
+  }
+}
+
 TEST_F(ObjectsTest, APollSetNamesTheQueuesThatHaveSomething) {
   Open();
   fid_poll* set = nullptr;
