@@ -11,7 +11,10 @@ namespace paceline::libfabric {
 namespace {
 
 int Close(fid* object) {
-  delete FromFid<Av, fid_av>(object);
+  auto* av = FromFid<Av, fid_av>(object);
+  const Domain::Guard guard(av->domain());
+  if (av->in_use()) return -FI_EBUSY;
+  delete av;
   return 0;
 }
 
@@ -61,9 +64,14 @@ Av::Av(Domain* domain, bool asynchronous, uint32_t context_bits)
 }
 Av::~Av() { --domain_->references; }
 
-int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags, void* context) {
-  if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+void Av::BindEq(Eq* eq) {
   const Domain::Guard guard(domain_);
+  eq_ = eq;
+}
+
+int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags, void* context) {
+  const Domain::Guard guard(domain_);
+  if (asynchronous_ && !eq_) return -FI_ENOEQ;
   int inserted = 0;
   for (size_t i = 0; i < count; ++i) {
     const Address address = Address::From(static_cast<const uint8_t*>(addresses) + i * Address::kBytes);

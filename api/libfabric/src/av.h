@@ -12,16 +12,17 @@
 #include "api/libfabric/src/address.h"
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/eq.h"
+#include "api/libfabric/src/use.h"
 
 namespace paceline::libfabric {
 
-class Av : public fid_av {
+class Av : public fid_av, public Usable {
  public:
   Av(Domain* domain, bool asynchronous, uint32_t context_bits);
   ~Av();
 
   Domain* domain() const { return domain_; }
-  void BindEq(Eq* eq) { eq_ = eq; }
+  void BindEq(Eq* eq);
   bool asynchronous() const { return asynchronous_; }
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
@@ -48,7 +49,7 @@ class Av : public fid_av {
   };
 
   Domain* domain_;
-  Eq* eq_ = nullptr;
+  Use<Eq> eq_;
   const bool asynchronous_;
   const uint32_t context_bits_;
   std::vector<Entry> entries_;

@@ -12,7 +12,10 @@ namespace {
 Counter* Of(fid_cntr* counter) { return static_cast<Counter*>(counter); }
 
 int Close(fid* object) {
-  delete FromFid<Counter, fid_cntr>(object);
+  auto* counter = FromFid<Counter, fid_cntr>(object);
+  const Domain::Guard guard(counter->domain());
+  if (counter->in_use()) return -FI_EBUSY;
+  delete counter;
   return 0;
 }
 
@@ -44,7 +47,6 @@ fi_ops_cntr calls = {
 
 Counter::Counter(Domain* domain, fi_wait_obj wait) : fid_cntr{}, domain_(domain), wait_(wait) { ++domain_->references; }
 Counter::~Counter() {
-  const Domain::Guard guard(domain_);
   domain_->deferred().Forget(this);
   --domain_->references;
 }
@@ -69,7 +71,11 @@ void Counter::Change(uint64_t Counter::*field, uint64_t value, bool add) {
 }
 
 int Counter::Wait(uint64_t threshold, int timeout) {
-  const uint64_t errors = errors_;
+  uint64_t errors = 0;
+  {
+    const Domain::Guard guard(domain_);
+    errors = errors_;
+  }
   domain_->WaitUntil([&] { return value_ >= threshold || errors_ != errors; }, timeout);
   const Domain::Guard guard(domain_);
   if (value_ >= threshold) return 0;

@@ -6,11 +6,12 @@
 #include <rdma/fi_eq.h>
 
 #include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
 
 namespace paceline::libfabric {
 
-class Counter : public fid_cntr {
+class Counter : public fid_cntr, public Usable {
  public:
   Counter(Domain* domain, fi_wait_obj wait);
   ~Counter();
@@ -42,7 +43,7 @@ class Counter : public fid_cntr {
 // A counter, and which operations of an endpoint or accesses of a region it counts.
 struct CounterBinding {
   uint64_t kinds = 0;  // FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE
-  Counter* counter = nullptr;
+  Use<Counter> counter;
 };
 
 int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** counter, void* context);

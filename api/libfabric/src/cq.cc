@@ -28,7 +28,10 @@ size_t SizeOf(fi_cq_format format) {
 }
 
 int Close(fid* object) {
-  delete FromFid<Cq, fid_cq>(object);
+  auto* cq = FromFid<Cq, fid_cq>(object);
+  const Domain::Guard guard(cq->domain());
+  if (cq->in_use()) return -FI_EBUSY;
+  delete cq;
   return 0;
 }
 

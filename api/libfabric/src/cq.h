@@ -9,11 +9,12 @@
 #include <deque>
 
 #include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
 
 namespace paceline::libfabric {
 
-class Cq : public fid_cq {
+class Cq : public fid_cq, public Usable {
  public:
   struct Entry {
     fi_cq_err_entry fields{};  // err 0: a success

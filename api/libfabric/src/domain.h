@@ -8,6 +8,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -68,7 +69,7 @@ class Domain : public fid_domain {
   // Under the guard: nothing is to be done until the descriptor is readable.
   bool Arm() { return armed_ = paceline_.completions().Arm(); }
 
-  int references = 0;  // objects that still use it
+  std::atomic<int> references{0};  // objects that still use it; changes in any thread
 
  private:
   bool TakeCompletions();

@@ -89,10 +89,12 @@ Endpoint::~Endpoint() {
     const Domain::Guard guard(domain_);
     if (enabled_) domain_->Remove(this);
     if (shared_ != nullptr) std::erase(shared_->sharers_, this);
-    if (av_ != nullptr) av_->Remove(this);
+    part.Unlink();
+    if (av_) av_->Remove(this);
     // What is left completes untold, as libfabric has it.
     transmit_queue_ = receive_queue_ = {};
     counters_.clear();
+    av_ = {};
     links_.Close();
   }
   domain_->WaitUntil([this] { return links_.closed(); }, kLingerMillis);
@@ -106,11 +108,13 @@ Endpoint::~Endpoint() {
 }
 
 int Endpoint::Bind(fid_t other, uint64_t flags) {
+  const Domain::Guard guard(domain_);
   if (enabled_) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV:
+      if (av_) av_->Remove(this);
       av_ = FromFid<Av, fid_av>(other);
-      links_.BindAv(av_);
+      links_.BindAv(av_.get());
       av_->Add(this);
       return 0;
     case FI_CLASS_CQ: {
@@ -123,6 +127,7 @@ int Endpoint::Bind(fid_t other, uint64_t flags) {
       counters_.push_back({.kinds = flags, .counter = FromFid<Counter, fid_cntr>(other)});
       return 0;
     case FI_CLASS_SRX_CTX:
+      if (shared_ != nullptr) std::erase(shared_->sharers_, this);
       shared_ = Of(other);
       shared_->sharers_.push_back(this);
       links_.UseReceives(&shared_->receives_);
@@ -143,15 +148,15 @@ int Endpoint::Enable() {
     domain_->Add(this);
     return 0;
   }
-  if (av_ == nullptr) return -FI_ENOAV;
+  if (!av_) return -FI_ENOAV;
   const auto counts = [&](uint64_t kinds) {
     return std::any_of(counters_.begin(), counters_.end(),
                        [&](const CounterBinding& binding) { return (binding.kinds & kinds) != 0; });
   };
   const bool sends = traits_.role != Role::kReceive && (traits_.caps & FI_SEND) != 0;
   const bool receives = traits_.role != Role::kTransmit && (traits_.caps & FI_RECV) != 0;
-  if (sends && transmit_queue_.cq == nullptr && !counts(FI_SEND)) return -FI_ENOCQ;
-  if (receives && receive_queue_.cq == nullptr && !counts(FI_RECV)) return -FI_ENOCQ;
+  if (sends && !transmit_queue_.cq && !counts(FI_SEND)) return -FI_ENOCQ;
+  if (receives && !receive_queue_.cq && !counts(FI_RECV)) return -FI_ENOCQ;
   if (traits_.role != Role::kTransmit) {
     if (const int error = links_.Listen(traits_.service); error != 0) return -error;
   }
@@ -167,6 +172,7 @@ int Endpoint::GetName(void* address, size_t* size) {
 }
 
 int Endpoint::GetOption(int name, void* value, size_t* size) const {
+  const Domain::Guard guard(domain_);
   if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (*size < sizeof(size_t)) return -FI_ETOOSMALL;
   std::memcpy(value, &min_multi_receive_, sizeof(size_t));
@@ -175,6 +181,7 @@ int Endpoint::GetOption(int name, void* value, size_t* size) const {
 }
 
 int Endpoint::SetOption(int name, const void* value, size_t size) {
+  const Domain::Guard guard(domain_);
   if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   if (size != sizeof(size_t)) return -FI_EINVAL;
   std::memcpy(&min_multi_receive_, value, sizeof(size_t));
@@ -183,7 +190,7 @@ int Endpoint::SetOption(int name, const void* value, size_t size) {
 }
 
 bool Endpoint::Reports(const Queue& queue, uint64_t asked) {
-  return queue.cq != nullptr && (asked & kSilent) == 0 && (!queue.selective || (asked & FI_COMPLETION) != 0);
+  return queue.cq && (asked & kSilent) == 0 && (!queue.selective || (asked & FI_COMPLETION) != 0);
 }
 
 Operation* Endpoint::NewOperation(void* context, uint64_t flags, uint64_t kind) {
@@ -194,6 +201,7 @@ Operation* Endpoint::NewOperation(void* context, uint64_t flags, uint64_t kind) 
   operation->flags = kind;
   operation->asked = flags;
   operation->counter = domain_->deferred().completion_counter();
+  if (operation->counter != nullptr) operation->counter->Hold();
   return operation;
 }
 
@@ -214,13 +222,16 @@ Endpoint* Endpoint::ReceiverOf(uint32_t connection) {
 Counter* Endpoint::CounterOf(uint64_t flags) const {
   for (const CounterBinding& binding : counters_) {
     if ((binding.kinds & flags & (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) {
-      return binding.counter;
+      return binding.counter.get();
     }
   }
   return nullptr;
 }
 
-void Endpoint::Release(Operation* operation) { domain_->Delete(operation); }
+void Endpoint::Release(Operation* operation) {
+  if (operation->counter != nullptr) operation->counter->LetGo();
+  domain_->Delete(operation);
+}
 
 void Endpoint::Complete(Operation* operation, const api::Completion& completion) {
   const bool receive = (operation->flags & FI_RECV) != 0;
@@ -234,7 +245,7 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
     Scatter(operation->staging->bytes.get(), completion.bytes, operation->staging->to);
   }
   const Queue& queue = receive ? told.receive_queue_ : told.transmit_queue_;
-  Cq* cq = queue.cq;
+  Cq* cq = queue.cq.get();
   if (cq != nullptr && (Reports(queue, operation->asked) || (!success && (operation->asked & kSilent) == 0))) {
     Cq::Entry entry;
     fi_cq_err_entry& fields = entry.fields;
@@ -263,7 +274,7 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
 bool Endpoint::TakeRemoteAccess(const api::Completion& completion, uint64_t kind) {
   if (!links_.Has(completion.connection)) return false;
   if (Counter* counter = CounterOf(kind); counter != nullptr) counter->Count(true);
-  if (receive_queue_.cq == nullptr || !completion.has_immediate) return true;
+  if (!receive_queue_.cq || !completion.has_immediate) return true;
   Cq::Entry entry;
   entry.fields.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
   entry.fields.len = completion.bytes;

@@ -19,6 +19,7 @@
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/links.h"
+#include "api/libfabric/src/use.h"
 #include "transport/base/intrusive_list.h"
 
 namespace paceline::libfabric {
@@ -45,6 +46,7 @@ class Endpoint : public fid_ep {
 
   Domain* domain() const { return domain_; }
   Links& links() { return links_; }
+  ListLink part;                                        // of a scalable endpoint
   bool is_shared() const { return !sharers_.empty(); }  // other endpoints still use its receives
   bool Has(uint32_t connection) const { return links_.Has(connection); }
 
@@ -105,7 +107,7 @@ class Endpoint : public fid_ep {
 
  private:
   struct Queue {
-    Cq* cq = nullptr;
+    Use<Cq> cq;
     bool selective = false;  // only operations with FI_COMPLETION are entered
   };
   static bool Reports(const Queue& queue, uint64_t asked);
@@ -130,7 +132,7 @@ class Endpoint : public fid_ep {
   Endpoint* shared_ = nullptr;      // the shared receive context in the place of receives_
   std::vector<Endpoint*> sharers_;  // of a shared receive context
   Links links_;
-  Av* av_ = nullptr;
+  Use<Av> av_;
   Queue transmit_queue_;
   Queue receive_queue_;
   std::vector<CounterBinding> counters_;

@@ -16,7 +16,9 @@ namespace {
 Eq* Of(fid_eq* eq) { return static_cast<Eq*>(eq); }
 
 int Close(fid* object) {
-  delete FromFid<Eq, fid_eq>(object);
+  auto* eq = FromFid<Eq, fid_eq>(object);
+  if (eq->in_use()) return -FI_EBUSY;
+  delete eq;
   return 0;
 }
 

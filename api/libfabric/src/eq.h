@@ -10,9 +10,11 @@
 #include <mutex>
 #include <vector>
 
+#include "api/libfabric/src/use.h"
+
 namespace paceline::libfabric {
 
-class Eq : public fid_eq {
+class Eq : public fid_eq, public Usable {
  public:
   Eq(const fi_eq_attr& attributes, int descriptor);
   ~Eq();

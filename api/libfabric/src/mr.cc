@@ -20,6 +20,7 @@ class Memory : public fid_mr {
     const Domain::Guard guard(domain_);
     if (region_ != 0) domain_->paceline().DeregisterMemory(region_);
     domain_->SetCountersOf(region_, {});
+    counters_.clear();
     --domain_->references;
   }
 

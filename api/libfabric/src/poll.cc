@@ -7,6 +7,7 @@
 #include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/use.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -28,7 +29,9 @@ class PollSet : public fid_poll {
   int Add(fid_t object) {
     if (object->fclass != FI_CLASS_CQ && object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
     const Domain::Guard guard(domain_);
-    members_.push_back({.object = object});
+    const bool queue = object->fclass == FI_CLASS_CQ;
+    Usable* const used = queue ? static_cast<Usable*>(FromFid<Cq, fid_cq>(object)) : FromFid<Counter, fid_cntr>(object);
+    members_.push_back({.object = object, .use = used});
     return 0;
   }
   int Remove(fid_t object) {
@@ -39,6 +42,7 @@ class PollSet : public fid_poll {
  private:
   struct Member {
     fid_t object = nullptr;
+    Use<Usable> use;
     uint64_t seen = 0;  // counters: the sum that was told
 
     bool IsReady() {

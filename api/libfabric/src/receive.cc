@@ -12,7 +12,7 @@ api::Match Endpoint::MatchOf(const Receive& receive) const {
     match.ignore = receive.ignore & ~kUntagged;
   }
   // Without the capability the address of a receive means nothing.
-  if ((traits_.caps & FI_DIRECTED_RECV) != 0 && receive.peer != FI_ADDR_UNSPEC && av_ != nullptr) {
+  if ((traits_.caps & FI_DIRECTED_RECV) != 0 && receive.peer != FI_ADDR_UNSPEC && av_) {
     match.source = av_->FirstOf(receive.peer);
   }
   return match;
@@ -53,7 +53,7 @@ ssize_t Endpoint::Peek(const Receive& receive) {
   domain_->Progress();
   const bool claim = (receive.flags & (FI_CLAIM | FI_DISCARD)) != 0;
   const auto found = receives_.Peek(MatchOf(receive), claim);
-  Cq* cq = ReceiverOf(found ? found->connection : 0)->receive_queue_.cq;
+  Cq* cq = ReceiverOf(found ? found->connection : 0)->receive_queue_.cq.get();
   if (cq == nullptr) return -FI_ENOCQ;
   Cq::Entry entry;
   fi_cq_err_entry& fields = entry.fields;

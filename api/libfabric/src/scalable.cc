@@ -5,11 +5,12 @@
 
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/use.h"
+#include "transport/base/intrusive_list.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -20,32 +21,34 @@ class Scalable : public fid_ep {
       : fid_ep{},
         domain_(domain),
         transmit_(Endpoint::TraitsOf(info, Endpoint::Role::kTransmit)),
-        receive_(Endpoint::TraitsOf(info, Endpoint::Role::kReceive)),
-        most_(static_cast<int>(kMaxContexts)) {
+        receive_(Endpoint::TraitsOf(info, Endpoint::Role::kReceive)) {
     if (receive_.service == 0) receive_.service = service;
     ++domain_->references;
   }
   ~Scalable() { --domain_->references; }
 
   Domain* domain() const { return domain_; }
+  bool has_parts() const { return !parts_.empty(); }
 
   int Bind(fid_t other) {
     if (other->fclass != FI_CLASS_AV) return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
-    av_ = other;
-    for (Endpoint* part : parts_) part->Bind(av_, 0);
+    const Domain::Guard guard(domain_);
+    av_ = FromFid<Av, fid_av>(other);
+    for (Endpoint* part = parts_.front(); part != nullptr; part = parts_.Next(part)) part->Bind(other, 0);
     return 0;
   }
   int Open(int index, const Endpoint::Traits& defaults, uint64_t caps, uint64_t flags, fid_ep** result, void* context) {
-    if (index < 0 || index >= most_) return -FI_EINVAL;
+    if (index < 0 || index >= static_cast<int>(kMaxContexts)) return -FI_EINVAL;
     Endpoint::Traits traits = defaults;
     const bool transmits = traits.role == Endpoint::Role::kTransmit;
     if (caps != 0) traits.caps = caps;
     (transmits ? traits.transmit_flags : traits.receive_flags) = flags;
     if (!transmits) traits.service += static_cast<uint64_t>(index);
+    const Domain::Guard guard(domain_);
     Endpoint* part = NewEndpoint(domain_, traits, transmits ? FI_CLASS_TX_CTX : FI_CLASS_RX_CTX, context);
     if (part == nullptr) return -FI_ENOMEM;
-    if (av_ != nullptr) part->Bind(av_, 0);
-    parts_.push_back(part);
+    if (av_) part->Bind(&av_->fid, 0);
+    parts_.PushBack(part);
     const bool is_first = !transmits && index == 0;
     part->links().ShareIdentity(identity_, is_first);
     *result = part;
@@ -64,16 +67,18 @@ class Scalable : public fid_ep {
   Domain* domain_;
   const Endpoint::Traits transmit_;
   Endpoint::Traits receive_;
-  const int most_;
-  fid_t av_ = nullptr;
-  std::vector<Endpoint*> parts_;
+  Use<Av> av_;
+  IntrusiveList<Endpoint, &Endpoint::part> parts_;                   // those that are open
   std::shared_ptr<Address> identity_ = std::make_shared<Address>();  // the first receive context's, for all
 };
 
 Scalable* Of(fid* object) { return FromFid<Scalable, fid_ep>(object); }
 
 int Close(fid* object) {
-  delete Of(object);
+  Scalable* scalable = Of(object);
+  const Domain::Guard guard(scalable->domain());
+  if (scalable->has_parts()) return -FI_EBUSY;
+  delete scalable;
   return 0;
 }
 

@@ -1,4 +1,6 @@
 // What is left of an endpoint, and of what it uses, when the program closes it.
+#include <thread>
+
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
 namespace paceline::libfabric {
@@ -59,6 +61,79 @@ TEST_F(ClosingTest, NothingIsSentAfterItsEndpointIsClosed) {
   EXPECT_NE(end.err, 0);
   EXPECT_TRUE(a_.completions.empty());
   EXPECT_EQ(fi_close(&shared->fid), 0);
+}
+
+TEST_F(ClosingTest, WhatIsBoundStaysOpen) {
+  Open([](fi_info& hints) { hints.caps |= FI_RMA | FI_RMA_EVENT | FI_MSG; });
+  fid_cntr* counter = nullptr;
+  fi_cntr_attr counter_attributes = {.events = FI_CNTR_EVENTS_COMP};
+  ASSERT_EQ(fi_cntr_open(a_.domain, &counter_attributes, &counter, nullptr), 0);
+  fid_ep* endpoint = nullptr;
+  ASSERT_EQ(fi_endpoint(a_.domain, a_.info.get(), &endpoint, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(endpoint, &counter->fid, FI_SEND), 0);
+  EXPECT_EQ(fi_close(&a_.av->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&a_.cq->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_close(&endpoint->fid), 0);
+
+  int memory = 0;
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(a_.domain, &memory, sizeof(memory), FI_REMOTE_WRITE, 0, 5, 0, &region, nullptr), 0);
+  ASSERT_EQ(fi_mr_bind(region, &counter->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_close(&region->fid), 0);
+
+  fid_poll* set = nullptr;
+  fi_poll_attr poll_attributes{};
+  ASSERT_EQ(fi_poll_open(a_.domain, &poll_attributes, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &counter->fid, 0), 0);
+  EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_close(&set->fid), 0);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+
+  fid_eq* eq = nullptr;
+  fi_eq_attr eq_attributes{};
+  ASSERT_EQ(fi_eq_open(a_.fabric, &eq_attributes, &eq, nullptr), 0);
+  fid_av* av = nullptr;
+  fi_av_attr av_attributes = {.type = FI_AV_TABLE, .flags = FI_EVENT};
+  ASSERT_EQ(fi_av_open(a_.domain, &av_attributes, &av, nullptr), 0);
+  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  EXPECT_EQ(fi_close(&eq->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+TEST_F(ClosingTest, AScalableEndpointOutlivesItsContextsAndForgetsThem) {
+  Open();
+  fid_ep *whole = nullptr, *first = nullptr, *second = nullptr;
+  ASSERT_EQ(fi_scalable_ep(a_.domain, a_.info.get(), &whole, nullptr), 0);
+  ASSERT_EQ(fi_tx_context(whole, 0, nullptr, &first, nullptr), 0);
+  ASSERT_EQ(fi_tx_context(whole, 1, nullptr, &second, nullptr), 0);
+  ASSERT_EQ(fi_close(&first->fid), 0);
+  EXPECT_EQ(fi_close(&whole->fid), -FI_EBUSY);
+  fid_av* av = nullptr;
+  fi_av_attr attributes = {.type = FI_AV_TABLE};
+  ASSERT_EQ(fi_av_open(a_.domain, &attributes, &av, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(whole, &av->fid, 0), 0);
+  EXPECT_EQ(fi_close(&av->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&second->fid), 0);
+  EXPECT_EQ(fi_close(&whole->fid), 0);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+TEST_F(ClosingTest, ADomainCountsWhatThreadsOpenAtATime) {
+  Open([](fi_info& hints) { hints.domain_attr->threading = FI_THREAD_SAFE; });
+  const auto open_and_close = [this] {
+    for (int i = 0; i < 200'000; ++i) {
+      fid_stx* context = nullptr;
+      if (fi_stx_context(a_.domain, nullptr, &context, nullptr) == 0) fi_close(&context->fid);
+    }
+  };
+  std::thread other(open_and_close);
+  open_and_close();
+  other.join();
+  EXPECT_EQ(fi_close(&a_.domain->fid), -FI_EBUSY);
+  a_.Close();  // expects that it is free then
 }
 
 }  // namespace
