@@ -23,18 +23,20 @@ class DeferredQueue {
   struct Work {
     Counter* trigger = nullptr;
     uint64_t threshold = 0;
-    std::function<ssize_t()> post;     // -FI_EAGAIN: to be called again
-    Counter* completion = nullptr;     // counts the operation's completion too; may be nullptr
-    const void* id = nullptr;          // by which the program cancels it
-    bool is_done_when_posted = false;  // counters' own operations: nothing completes later
+    std::function<ssize_t()> post;       // -FI_EAGAIN: to be called again
+    const Endpoint* endpoint = nullptr;  // that it is posted on, or
+    const Counter* counter = nullptr;    // that it changes: then nothing completes later
+    Counter* completion = nullptr;       // counts the operation's completion too; may be nullptr
+    const void* id = nullptr;            // by which the program cancels it
   };
   void Add(Work work);
   // Posts what is due, in the order in which it was added.
   void Run();
   bool Cancel(const void* id);
   void Clear() { works_.clear(); }
-  void Forget(const Counter* trigger);
-  bool empty() const { return works_.empty(); }
+  // Those that need what is about to be closed.
+  void Forget(const Counter* counter);
+  void Forget(const Endpoint* endpoint);
   // Of the operation that is just being posted: the counter to tell of its completion.
   Counter* completion_counter() const { return completion_; }
 
@@ -91,7 +93,8 @@ ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
   DeferredQueue& queue = counter->domain()->deferred();
   queue.Add({.trigger = counter,
              .threshold = context->trigger.threshold.threshold,
-             .post = [endpoint, kept, flags, post] { return post(endpoint, kept->get(), flags & ~FI_TRIGGER); }});
+             .post = [endpoint, kept, flags, post] { return post(endpoint, kept->get(), flags & ~FI_TRIGGER); },
+             .endpoint = static_cast<Endpoint*>(endpoint)});
   queue.Run();
   return 0;
 }

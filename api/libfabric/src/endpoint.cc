@@ -90,6 +90,7 @@ Endpoint::~Endpoint() {
     if (enabled_) domain_->Remove(this);
     if (shared_ != nullptr) std::erase(shared_->sharers_, this);
     part.Unlink();
+    domain_->deferred().Forget(this);
     if (av_) av_->Remove(this);
     // What is left completes untold, as libfabric has it.
     transmit_queue_ = receive_queue_ = {};

@@ -1,4 +1,6 @@
 // What is left of an endpoint, and of what it uses, when the program closes it.
+#include <rdma/fi_trigger.h>
+
 #include <thread>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -119,6 +121,56 @@ TEST_F(ClosingTest, AScalableEndpointOutlivesItsContextsAndForgetsThem) {
   EXPECT_EQ(fi_close(&second->fid), 0);
   EXPECT_EQ(fi_close(&whole->fid), 0);
   EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+TEST_F(ClosingTest, WorkThatWaitsForACounterEndsWithItsEndpoint) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TRIGGER; });
+  fid_cntr *start = nullptr, *changed = nullptr;
+  fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+  ASSERT_EQ(fi_cntr_open(a_.domain, &attributes, &start, nullptr), 0);
+  ASSERT_EQ(fi_cntr_open(a_.domain, &attributes, &changed, nullptr), 0);
+  fid_ep* const other = AnotherIn(a_);
+  int in = 0;
+  iovec to = {&in, sizeof(in)};
+  fi_triggered_context context = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {start, 1}}};
+  const fi_msg triggered = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &context};
+  ASSERT_EQ(fi_recvmsg(other, &triggered, FI_TRIGGER), 0);
+  fi_op_msg message = {.ep = other, .msg = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC}};
+  fi_deferred_work receive = {.threshold = 1, .triggering_cntr = start, .op_type = FI_OP_RECV};
+  receive.op.msg = &message;
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &receive), 0);
+  fi_op_cntr add = {.cntr = changed, .value = 5};
+  fi_deferred_work then = {.threshold = 1, .triggering_cntr = start, .op_type = FI_OP_CNTR_ADD};
+  then.op.cntr = &add;
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &then), 0);
+  ASSERT_EQ(fi_close(&other->fid), 0);
+  ASSERT_EQ(fi_close(&changed->fid), 0);
+  EXPECT_EQ(fi_cntr_add(start, 1), 0);
+  EXPECT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &receive), -FI_ENOENT);
+  EXPECT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &then), -FI_ENOENT);
+  EXPECT_EQ(fi_close(&start->fid), 0);
+}
+
+// A counter that an operation under way is to be counted by.
+TEST_F(ClosingTest, ACounterOfDeferredWorkStaysOpenUntilTheWorkIsDone) {
+  Open();
+  fid_cntr *start = nullptr, *received = nullptr;
+  fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+  ASSERT_EQ(fi_cntr_open(b_.domain, &attributes, &start, nullptr), 0);
+  ASSERT_EQ(fi_cntr_open(b_.domain, &attributes, &received, nullptr), 0);
+  int in = 0;
+  iovec to = {&in, sizeof(in)};
+  fi_op_msg message = {.ep = b_.endpoint, .msg = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC}};
+  fi_deferred_work receive = {
+      .threshold = 0, .triggering_cntr = start, .completion_cntr = received, .op_type = FI_OP_RECV};
+  receive.op.msg = &message;
+  ASSERT_EQ(fi_control(&b_.domain->fid, FI_QUEUE_WORK, &receive), 0);
+  EXPECT_EQ(fi_close(&received->fid), -FI_EBUSY);
+  const int out = 4;
+  Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), a_.peer); });
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(received) == 1; }));
+  EXPECT_EQ(fi_close(&received->fid), 0);
+  EXPECT_EQ(fi_close(&start->fid), 0);
 }
 
 TEST_F(ClosingTest, ADomainCountsWhatThreadsOpenAtATime) {
