@@ -30,6 +30,7 @@ namespace {
 // A program that reads its queue over and over lets others have the core, perhaps the peer that it waits for, after so
 // many passes (some microseconds) that brought nothing.
 constexpr uint32_t kPatience = 32;
+constexpr uint32_t kPassesBetweenCare = 64;   // of those that brought something: new peers need not wait for a pause
 constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken what this one waits for
 constexpr int kStandInPasses = 100;           // at a time: the program may be back
 
@@ -98,11 +99,14 @@ bool Domain::TakeCompletions() {
 void Domain::Progress() {
   present_ = true;
   armed_ = false;
-  if (TakeCompletions()) {
+  const bool busy = TakeCompletions();
+  if (!busy || ++busy_passes_ % kPassesBetweenCare == 0) {
+    for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  }
+  if (busy) {
     idle_passes_ = 0;
     return;
   }
-  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
   deferred_->Run();
   if (++idle_passes_ >= kPatience) sched_yield();
 }

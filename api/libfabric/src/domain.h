@@ -46,7 +46,7 @@ class Domain : public fid_domain {
   int StartStandIn();
 
   // ---- under the guard
-  // One pass: completions go to their queues and counters; without any, new connections are taken.
+  // One pass: completions go to their queues and counters; without any, and now and then, new connections are taken.
   void Progress();
   Operation* NewOperation() { return operations_.New(); }
   void Delete(Operation* operation) { operations_.Delete(operation); }
@@ -84,6 +84,7 @@ class Domain : public fid_domain {
   const int mr_mode_;
   const bool remote_events_;
   uint32_t idle_passes_ = 0;
+  uint32_t busy_passes_ = 0;
   bool present_ = false;  // the program has called since the stand-in last looked
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;

@@ -1,4 +1,4 @@
-// A program with manual progress that does not call for a while.
+// A program with manual progress that does not call for a while, or that finds something whenever it does.
 #include <poll.h>
 
 #include <chrono>
@@ -75,6 +75,25 @@ TEST_F(AbsenceTest, WhatComesMeanwhileWakesWhoWaitsForTheDescriptor) {
   EXPECT_EQ(poll(&waiting, 1, 1000), 1);
   EXPECT_EQ(Take(b_).op_context, &in);
   EXPECT_EQ(in, out);
+}
+
+TEST_F(AbsenceTest, ABusyProgramKeepsNobodyOut) {
+  Open();
+  const int out = 3;
+  int in = 0, busy = 0;
+  ASSERT_EQ(fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in), 0);
+  ssize_t result = -FI_EAGAIN;
+  while (result == -FI_EAGAIN) {
+    ASSERT_EQ(fi_recv(b_.endpoint, &busy, sizeof(busy), nullptr, FI_ADDR_UNSPEC, &busy), 0);
+    ASSERT_EQ(fi_cancel(&b_.endpoint->fid, &busy), 0);
+    fi_cq_err_entry entry{};
+    fi_cq_tagged_entry good{};
+    ASSERT_EQ(fi_cq_read(b_.cq, &good, 1), -FI_EAVAIL);  // each pass brings a completion
+    ASSERT_EQ(fi_cq_readerr(b_.cq, &entry, 0), 1);
+    result = fi_inject(a_.endpoint, &out, sizeof(out), a_.peer);
+  }
+  EXPECT_EQ(result, 0) << fi_strerror(static_cast<int>(-result));
+  EXPECT_EQ(Take(b_).op_context, &in);
 }
 
 }  // namespace
