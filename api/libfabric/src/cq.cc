@@ -1,5 +1,6 @@
 #include "api/libfabric/src/cq.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -70,11 +71,20 @@ Cq::Cq(Domain* domain, const fi_cq_attr& attributes)
     : fid_cq{},
       domain_(domain),
       format_(attributes.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attributes.format),
-      wait_(ChosenWait(attributes.wait_obj)) {
+      wait_(ChosenWait(attributes.wait_obj)),
+      room_(std::max(attributes.size, kLeastCqSize)) {
   ++domain_->references;
 }
 
-Cq::~Cq() { --domain_->references; }
+Cq::~Cq() {
+  if (entries_.size() >= room_) domain_->OnQueueRead();
+  --domain_->references;
+}
+
+void Cq::Pop() {
+  if (entries_.size() == room_) domain_->OnQueueRead();
+  entries_.pop_front();
+}
 
 ssize_t Cq::Read(void* out, size_t count, fi_addr_t* sources) {
   const Domain::Guard guard(domain_);
@@ -90,7 +100,7 @@ ssize_t Cq::Take(void* out, size_t count, fi_addr_t* sources) {
   for (; taken < count && !entries_.empty() && entries_.front().fields.err == 0; ++taken, at += size) {
     std::memcpy(at, &entries_.front().fields, size);
     if (sources != nullptr) sources[taken] = entries_.front().source;
-    entries_.pop_front();
+    Pop();
   }
   if (taken > 0 || count == 0) return static_cast<ssize_t>(taken);
   return -FI_EAVAIL;
@@ -110,7 +120,7 @@ ssize_t Cq::ReadError(fi_cq_err_entry* out) {
   fi_cq_err_entry& error = entries_.front().fields;
   error.err_data = nullptr;
   std::memcpy(out, &error, offsetof(fi_cq_err_entry, err_data_size));
-  entries_.pop_front();
+  Pop();
   return 1;
 }
 

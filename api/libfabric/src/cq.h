@@ -1,5 +1,6 @@
 // A completion queue: what the operations of its endpoints came to, in the format that the program asked for. Reading
-// makes progress for the whole domain.
+// makes progress for the whole domain. While it holds as many entries as it has room for, or more, the domain takes no
+// more completions from its context, which then has posts answer -FI_EAGAIN and peers wait: nobody can fill it.
 //
 // Thread rule: under the domain's guard, which the calls of libfabric's tables take.
 #pragma once
@@ -26,6 +27,7 @@ class Cq : public fid_cq, public Usable {
 
   void Push(const Entry& entry) {
     entries_.push_back(entry);
+    if (entries_.size() == room_) domain_->OnQueueFull();
     descriptor_.Raise();
   }
   bool empty() const { return entries_.empty(); }
@@ -42,10 +44,12 @@ class Cq : public fid_cq, public Usable {
 
  private:
   ssize_t Take(void* out, size_t count, fi_addr_t* sources);
+  void Pop();
 
   Domain* domain_;
   const fi_cq_format format_;
   const fi_wait_obj wait_;
+  const size_t room_;  // entries
   bool signalled_ = false;
   WaitDescriptor descriptor_;
   std::deque<Entry> entries_;

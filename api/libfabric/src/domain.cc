@@ -87,6 +87,10 @@ Domain::Domain(api::Context paceline, const fi_info& info)
 Domain::~Domain() = default;
 
 bool Domain::TakeCompletions() {
+  if (is_held_up() && waits_for_last_ == 0) {
+    paceline_.Progress();
+    return false;
+  }
   std::array<api::Completion, 32> batch;
   const size_t count = paceline_.completions().Poll(batch.data(), batch.size());
   if (count == 0) return false;

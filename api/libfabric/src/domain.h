@@ -48,6 +48,10 @@ class Domain : public fid_domain {
   // ---- under the guard
   // One pass: completions go to their queues and counters; without any, and now and then, new connections are taken.
   void Progress();
+  // From completion queues: the number of those that are full.
+  void OnQueueFull() { ++full_queues_; }
+  void OnQueueRead() { --full_queues_; }
+  bool is_held_up() const { return full_queues_ > 0; }
   Operation* NewOperation() { return operations_.New(); }
   void Delete(Operation* operation) { operations_.Delete(operation); }
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
@@ -64,6 +68,9 @@ class Domain : public fid_domain {
   // milliseconds (negative: for ever) have passed, or *interrupted.
   template <typename Ready>
   bool WaitUntil(Ready ready, int timeout);
+  // The same without end, for what is over in any case and waits for no queue to be read.
+  template <typename Ready>
+  void WaitForLast(Ready ready);
   void Interrupt() { paceline_.Interrupt(); }
   int descriptor() { return paceline_.completions().descriptor(); }
   // Under the guard: nothing is to be done until the descriptor is readable.
@@ -85,6 +92,8 @@ class Domain : public fid_domain {
   const bool remote_events_;
   uint32_t idle_passes_ = 0;
   uint32_t busy_passes_ = 0;
+  uint32_t full_queues_ = 0;
+  uint32_t waits_for_last_ = 0;
   bool present_ = false;  // the program has called since the stand-in last looked
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;
@@ -95,6 +104,17 @@ class Domain : public fid_domain {
 };
 
 int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
+
+template <typename Ready>
+void Domain::WaitForLast(Ready ready) {
+  const auto count = [this](uint32_t by) {
+    const Guard guard(this);
+    waits_for_last_ += by;
+  };
+  count(1);
+  WaitUntil(ready, -1);
+  count(-1u);
+}
 
 template <typename Ready>
 bool Domain::WaitUntil(Ready ready, int timeout) {

@@ -104,7 +104,7 @@ Endpoint::~Endpoint() {
     links_.Abort();
     receives_ = {};
   }
-  domain_->WaitUntil([this] { return operations_.empty(); }, -1);  // a progress thread may tell of them a moment later
+  domain_->WaitForLast([this] { return operations_.empty(); });  // a progress thread may tell of them a moment later
   --domain_->references;
 }
 

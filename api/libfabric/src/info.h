@@ -18,10 +18,11 @@ inline constexpr uint32_t kProviderVersion = FI_VERSION(1, 0);
 inline constexpr uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x5043;  // address.h
 inline constexpr size_t kInjectBytes = 256;
 inline constexpr size_t kQueueSize = 1024;
-inline constexpr size_t kMostQueueSize = 4096;  // operations that a connection takes
-inline constexpr size_t kIoVectors = 8;         // pieces of local memory of one operation
-inline constexpr size_t kMaxContexts = 16;      // of each kind, of a scalable endpoint; a power of two
-inline constexpr int kMaxContextBits = 8;       // of addresses, to name receive contexts
+inline constexpr size_t kMostQueueSize = 4096;              // operations that a connection takes
+inline constexpr size_t kLeastCqSize = 2 * kMostQueueSize;  // entries of a completion queue, whatever less is asked for
+inline constexpr size_t kIoVectors = 8;                     // pieces of local memory of one operation
+inline constexpr size_t kMaxContexts = 16;                  // of each kind, of a scalable endpoint; a power of two
+inline constexpr int kMaxContextBits = 8;                   // of addresses, to name receive contexts
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;
 inline constexpr size_t kDefaultMinMultiReceive = 64;
 

@@ -51,6 +51,7 @@ api::Buffer Endpoint::BufferOf(Vector vector, Operation* operation) {
 // What is found, or that nothing is, goes to the completion queue. A claim waits in the program's fi_context.
 ssize_t Endpoint::Peek(const Receive& receive) {
   domain_->Progress();
+  if (domain_->is_held_up()) return -FI_EAGAIN;
   const bool claim = (receive.flags & (FI_CLAIM | FI_DISCARD)) != 0;
   const auto found = receives_.Peek(MatchOf(receive), claim);
   Cq* cq = ReceiverOf(found ? found->connection : 0)->receive_queue_.cq.get();

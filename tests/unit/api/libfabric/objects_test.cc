@@ -187,6 +187,49 @@ TEST_F(ObjectsTest, WhatAnotherTakesInWakesWhoWaits) {
   }
 }
 
+TEST_F(ObjectsTest, ACompletionQueueTakesNoMoreThanItsSize) {
+  constexpr size_t kSize = 9000, kMore = 2000;
+  Open();
+  fid_cq* queue = nullptr;
+  fi_cq_attr attributes = {.size = kSize, .format = FI_CQ_FORMAT_TAGGED};
+  ASSERT_EQ(fi_cq_open(a_.domain, &attributes, &queue, nullptr), 0);
+  fid_cntr* counter = nullptr;
+  fi_cntr_attr counter_attributes = {.events = FI_CNTR_EVENTS_COMP};
+  ASSERT_EQ(fi_cntr_open(a_.domain, &counter_attributes, &counter, nullptr), 0);
+  fid_ep* endpoint = nullptr;
+  ASSERT_EQ(fi_endpoint(a_.domain, a_.info.get(), &endpoint, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(endpoint, &a_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(endpoint, &queue->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(endpoint, &counter->fid, FI_RECV), 0);
+  ASSERT_EQ(fi_enable(endpoint), 0);
+  int in = 0;
+  const auto fill = [&] {
+    for (size_t i = 0; i < kSize + kMore; ++i) {
+      ASSERT_EQ(fi_recv(endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in), 0);
+      ASSERT_EQ(fi_cancel(&endpoint->fid, &in), 0);
+      fi_cntr_readerr(counter);  // makes progress
+    }
+  };
+  fill();
+  const uint64_t taken = fi_cntr_readerr(counter);
+  EXPECT_GE(taken, kSize);
+  EXPECT_LT(taken, kSize + 100);  // a batch of completions more
+  iovec to = {&in, sizeof(in)};
+  const fi_msg peek = {.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+  EXPECT_EQ(fi_recvmsg(endpoint, &peek, FI_PEEK), -FI_EAGAIN);  // what it finds would be an entry
+  size_t read = 0;
+  fi_cq_err_entry error{};
+  do {
+    while (fi_cq_readerr(queue, &error, 0) == 1) ++read;
+  } while (fi_cntr_readerr(counter) > read);
+  EXPECT_EQ(read, kSize + kMore);
+  // A full one holds up nobody who closes.
+  fill();
+  EXPECT_EQ(fi_close(&endpoint->fid), 0);
+  EXPECT_EQ(fi_close(&queue->fid), 0);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
 TEST_F(ObjectsTest, APollSetNamesTheQueuesThatHaveSomething) {
   Open();
   fid_poll* set = nullptr;
