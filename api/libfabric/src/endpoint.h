@@ -14,6 +14,8 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <optional>
+
 #include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/domain.h"
@@ -122,7 +124,7 @@ class Endpoint : public fid_ep {
   Endpoint* ReceiverOf(uint32_t connection);
   ssize_t Peek(const Receive& receive);
   ssize_t PostClaimed(const Receive& receive);
-  api::Match MatchOf(const Receive& receive) const;
+  std::optional<api::Match> MatchOf(const Receive& receive) const;  // nothing: from an address that nobody has
   static api::Buffer BufferOf(Vector vector, Operation* operation);
   void Release(Operation* operation);
 

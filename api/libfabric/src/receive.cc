@@ -5,16 +5,17 @@
 
 namespace paceline::libfabric {
 
-api::Match Endpoint::MatchOf(const Receive& receive) const {
+std::optional<api::Match> Endpoint::MatchOf(const Receive& receive) const {
   api::Match match = {.tag = kUntagged};
   if ((receive.flags & FI_TAGGED) != 0) {
     match.tag = receive.tag & ~kUntagged;
     match.ignore = receive.ignore & ~kUntagged;
   }
   // Without the capability the address of a receive means nothing.
-  if ((traits_.caps & FI_DIRECTED_RECV) != 0 && receive.peer != FI_ADDR_UNSPEC && av_) {
-    match.source = av_->FirstOf(receive.peer);
-  }
+  if ((traits_.caps & FI_DIRECTED_RECV) == 0 || receive.peer == FI_ADDR_UNSPEC) return match;
+  const Av* av = sharers_.empty() ? av_.get() : sharers_.front()->av_.get();
+  if (av == nullptr || av->Find(receive.peer) == nullptr) return std::nullopt;  // not for whoever comes instead
+  match.source = av->FirstOf(receive.peer);
   return match;
 }
 
@@ -26,14 +27,14 @@ ssize_t Endpoint::Post(const Receive& receive) {
   if ((receive.flags & FI_PEEK) != 0) return Peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return PostClaimed(receive);
   const bool many = (receive.flags & FI_MULTI_RECV) != 0;
-  if (many && receive.vector.size() > 1) return -FI_EINVAL;
+  const auto match = MatchOf(receive);
+  if (!match || (many && receive.vector.size() > 1)) return -FI_EINVAL;
   Operation* operation =
       NewOperation(receive.context, receive.flags, FI_RECV | (receive.flags & (FI_MSG | FI_TAGGED | FI_MULTI_RECV)));
   const api::Buffer buffer = BufferOf(receive.vector, operation);
   const auto user_data = reinterpret_cast<uint64_t>(operation);
-  const PostResult result =
-      many ? receives_.ReceiveMany(buffer, MatchOf(receive), min_multi_receive_, user_data, &operation->id)
-           : receives_.Receive(buffer, MatchOf(receive), user_data, &operation->id);
+  const PostResult result = many ? receives_.ReceiveMany(buffer, *match, min_multi_receive_, user_data, &operation->id)
+                                 : receives_.Receive(buffer, *match, user_data, &operation->id);
   if (result != PostResult::kOk) Release(operation);
   return ResultOf(result);
 }
@@ -53,7 +54,9 @@ ssize_t Endpoint::Peek(const Receive& receive) {
   domain_->Progress();
   if (domain_->is_held_up()) return -FI_EAGAIN;
   const bool claim = (receive.flags & (FI_CLAIM | FI_DISCARD)) != 0;
-  const auto found = receives_.Peek(MatchOf(receive), claim);
+  const auto match = MatchOf(receive);
+  if (!match) return -FI_EINVAL;
+  const auto found = receives_.Peek(*match, claim);
   Cq* cq = ReceiverOf(found ? found->connection : 0)->receive_queue_.cq.get();
   if (cq == nullptr) return -FI_ENOCQ;
   Cq::Entry entry;

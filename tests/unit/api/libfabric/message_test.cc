@@ -169,6 +169,28 @@ TEST_F(MessageTest, AReceiveThatNamesItsSourceWaitsUntilTheSourceIsKnown) {
   EXPECT_STREQ(in, "hello");
 }
 
+TEST_F(MessageTest, AReceiveFromAnAddressThatNobodyHasIsRefused) {
+  Open([](fi_info& hints) { hints.caps = FI_TAGGED | FI_DIRECTED_RECV; });
+  int in = 0;
+  const fi_addr_t nobody = b_.peer + 1;
+  EXPECT_EQ(fi_trecv(b_.endpoint, &in, sizeof(in), nullptr, nobody, 1, 0, nullptr), -FI_EINVAL);
+  fi_context context{};
+  const fi_msg_tagged look = {.addr = nobody, .tag = 1, .context = &context};
+  EXPECT_EQ(fi_trecvmsg(b_.endpoint, &look, FI_PEEK), -FI_EINVAL);
+  // Nor does a shared receive context know addresses of its own: they are those of who shares it.
+  fid_ep *shared = nullptr, *other = nullptr;
+  fi_rx_attr attributes = *b_.info->rx_attr;
+  ASSERT_EQ(fi_srx_context(b_.domain, &attributes, &shared, nullptr), 0);
+  EXPECT_EQ(fi_trecv(shared, &in, sizeof(in), nullptr, b_.peer, 1, 0, &in), -FI_EINVAL);
+  ASSERT_EQ(fi_endpoint(b_.domain, b_.info.get(), &other, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(other, &b_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(other, &shared->fid, 0), 0);
+  EXPECT_EQ(fi_trecv(shared, &in, sizeof(in), nullptr, nobody, 1, 0, &in), -FI_EINVAL);
+  EXPECT_EQ(fi_trecv(shared, &in, sizeof(in), nullptr, b_.peer, 1, 0, &in), 0);
+  EXPECT_EQ(fi_close(&other->fid), 0);
+  EXPECT_EQ(fi_close(&shared->fid), 0);
+}
+
 TEST_F(MessageTest, PeekFindsClaimsAndDiscards) {
   Open([](fi_info& hints) { hints.caps = FI_TAGGED | FI_SOURCE; });
   fi_context context{};
