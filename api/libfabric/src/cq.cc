@@ -116,10 +116,7 @@ ssize_t Cq::WaitRead(void* out, size_t count, fi_addr_t* sources, int timeout) {
 ssize_t Cq::ReadError(fi_cq_err_entry* out) {
   const Domain::Guard guard(domain_);
   if (entries_.empty() || entries_.front().fields.err == 0) return -FI_EAGAIN;
-  // Programs of older versions have a shorter structure, without err_data_size.
-  fi_cq_err_entry& error = entries_.front().fields;
-  error.err_data = nullptr;
-  std::memcpy(out, &error, offsetof(fi_cq_err_entry, err_data_size));
+  GiveError(entries_.front().fields, domain_->api_version(), out);
   Pop();
   return 1;
 }

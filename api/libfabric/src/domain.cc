@@ -77,10 +77,11 @@ fi_ops_domain calls = {.size = sizeof(fi_ops_domain),
 
 }  // namespace
 
-Domain::Domain(api::Context paceline, const fi_info& info)
+Domain::Domain(api::Context paceline, const fi_info& info, uint32_t api_version)
     : fid_domain{},
       paceline_(std::move(paceline)),
       mr_mode_(info.domain_attr->mr_mode),
+      api_version_(api_version),
       remote_events_((info.caps & FI_RMA_EVENT) != 0),
       deferred_(std::make_unique<DeferredQueue>()) {}
 
@@ -174,7 +175,7 @@ void Domain::Sleep(int64_t until) {
   poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(until - NowMillis(), 0, kLongestSleepMillis)));
 }
 
-int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
+int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* context) {
   const std::vector<Interface> interfaces = ListInterfaces();
   const auto interface = std::find_if(interfaces.begin(), interfaces.end(),
                                       [&](const Interface& one) { return one.name == info->domain_attr->name; });
@@ -201,7 +202,7 @@ int OpenDomain(fid_fabric*, fi_info* info, fid_domain** result, void* context) {
     FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", paceline.status().message().c_str());
     return -ErrorOf(paceline.status());
   }
-  auto* domain = new (std::nothrow) Domain(*std::move(paceline), *info);
+  auto* domain = new (std::nothrow) Domain(*std::move(paceline), *info, fabric->api_version);
   if (domain == nullptr) return -FI_ENOMEM;
   domain->fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls};
   domain->ops = &calls;

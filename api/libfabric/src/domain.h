@@ -28,7 +28,8 @@ class Endpoint;
 
 class Domain : public fid_domain {
  public:
-  Domain(api::Context paceline, const fi_info& info);
+  // `api_version`: of the interface, that the program has.
+  Domain(api::Context paceline, const fi_info& info, uint32_t api_version);
   ~Domain();
 
   class Guard {
@@ -59,6 +60,7 @@ class Domain : public fid_domain {
   api::Context& paceline() { return paceline_; }
   DeferredQueue& deferred() { return *deferred_; }
   int mr_mode() const { return mr_mode_; }
+  uint32_t api_version() const { return api_version_; }
   // Regions tell of what peers do with them.
   bool has_remote_events() const { return remote_events_; }
   // The counters that a region is bound to, in place of those it was; none: it is gone.
@@ -89,6 +91,7 @@ class Domain : public fid_domain {
   api::Context paceline_;
   std::recursive_mutex mutex_;
   const int mr_mode_;
+  const uint32_t api_version_;
   const bool remote_events_;
   uint32_t idle_passes_ = 0;
   uint32_t busy_passes_ = 0;

@@ -48,8 +48,9 @@ fi_ops_eq calls = {
 
 }  // namespace
 
-Eq::Eq(const fi_eq_attr& attributes, int descriptor)
+Eq::Eq(const fi_eq_attr& attributes, uint32_t api_version, int descriptor)
     : fid_eq{},
+      api_version_(api_version),
       writable_((attributes.flags & FI_WRITE) != 0),
       wait_(ChosenWait(attributes.wait_obj)),
       descriptor_(descriptor) {}
@@ -94,7 +95,7 @@ ssize_t Eq::Read(uint32_t* event, void* bytes, size_t size, uint64_t flags) {
 ssize_t Eq::ReadError(fi_eq_err_entry* error, uint64_t flags) {
   const std::lock_guard lock(mutex_);
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
-  *error = events_.front().error;
+  GiveError(events_.front().error, api_version_, error);
   if ((flags & FI_PEEK) == 0) Pop();
   return sizeof(*error);
 }
@@ -112,14 +113,14 @@ int Eq::TryWait() {
   return events_.empty() ? 0 : -FI_EAGAIN;
 }
 
-int OpenEq(fid_fabric*, fi_eq_attr* attributes, fid_eq** result, void* context) {
+int OpenEq(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** result, void* context) {
   const fi_eq_attr wanted = attributes == nullptr ? fi_eq_attr{} : *attributes;
   if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC && wanted.wait_obj != FI_WAIT_FD) {
     return -FI_ENOSYS;
   }
   const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (descriptor < 0) return -FI_EMFILE;
-  auto* eq = new (std::nothrow) Eq(wanted, descriptor);
+  auto* eq = new (std::nothrow) Eq(wanted, fabric->api_version, descriptor);
   if (eq == nullptr) return -FI_ENOMEM;
   eq->fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &object_calls};
   eq->ops = &calls;

@@ -16,7 +16,8 @@ namespace paceline::libfabric {
 
 class Eq : public fid_eq, public Usable {
  public:
-  Eq(const fi_eq_attr& attributes, int descriptor);
+  // `api_version`: of the interface, that the program has.
+  Eq(const fi_eq_attr& attributes, uint32_t api_version, int descriptor);
   ~Eq();
 
   // As fi_eq_write.
@@ -40,6 +41,7 @@ class Eq : public fid_eq, public Usable {
   void Push(Event event);
   void Pop();
 
+  const uint32_t api_version_;
   const bool writable_;
   const fi_wait_obj wait_;
   const int descriptor_;  // readable while there is an event

@@ -99,10 +99,13 @@ TEST_F(ObjectsTest, AnAddressVectorTellsAnEventQueue) {
   uint32_t event = 0;
   fi_eq_entry entry{};
   EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
-  fi_eq_err_entry error{};
+  char detail[8] = {};
+  fi_eq_err_entry error = {.err_data = detail, .err_data_size = sizeof(detail)};
   EXPECT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof(error)));
   EXPECT_EQ(error.err, FI_EINVAL);
   EXPECT_EQ(error.data, 1u);
+  EXPECT_EQ(error.err_data, detail);  // the program's, and nothing was written there
+  EXPECT_EQ(error.err_data_size, 0u);
   EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, FI_PEEK), static_cast<ssize_t>(sizeof(entry)));
   EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), static_cast<ssize_t>(sizeof(entry)));
   EXPECT_EQ(event, FI_AV_COMPLETE);
@@ -228,6 +231,22 @@ TEST_F(ObjectsTest, ACompletionQueueTakesNoMoreThanItsSize) {
   EXPECT_EQ(fi_close(&endpoint->fid), 0);
   EXPECT_EQ(fi_close(&queue->fid), 0);
   EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(ObjectsTest, AnErrorEntryLeavesTheProgramItsBuffer) {
+  Open();
+  char detail[8] = {};
+  for (const size_t size : {sizeof(detail), size_t{0}}) {
+    ASSERT_EQ(fi_recv(a_.endpoint, nullptr, 0, nullptr, FI_ADDR_UNSPEC, detail), 0);
+    ASSERT_EQ(fi_cancel(&a_.endpoint->fid, detail), 0);
+    fi_cq_tagged_entry entry{};
+    ASSERT_EQ(fi_cq_read(a_.cq, &entry, 1), -FI_EAVAIL);
+    fi_cq_err_entry error = {.err_data = detail, .err_data_size = size};
+    ASSERT_EQ(fi_cq_readerr(a_.cq, &error, 0), 1);
+    EXPECT_EQ(error.op_context, detail);
+    EXPECT_EQ(error.err_data, size > 0 ? detail : nullptr);
+    EXPECT_EQ(error.err_data_size, 0u);
+  }
 }
 
 TEST_F(ObjectsTest, APollSetNamesTheQueuesThatHaveSomething) {
