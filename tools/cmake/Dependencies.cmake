@@ -60,6 +60,12 @@ endfunction()
 paceline_optional_pkg_config(IBVERBS libibverbs-dev libibverbs)
 paceline_optional_pkg_config(DPDK libdpdk-dev libdpdk)
 paceline_optional_pkg_config(XDP "libxdp-dev, libbpf-dev" libxdp libbpf)
+# The program of the xdp lane is compiled for the kernel, which GCC of Debian 12 cannot.
+find_program(PACELINE_BPF_CLANG clang)
+if(PACELINE_FOUND_XDP AND NOT PACELINE_BPF_CLANG)
+  set(PACELINE_FOUND_XDP OFF)
+  set(PACELINE_WHY_XDP "clang not installed")
+endif()
 paceline_optional_pkg_config(LIBFABRIC libfabric-dev libfabric)
 
 # CUDA: the driver is loaded at run time, so only its header matters.

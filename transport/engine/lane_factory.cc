@@ -13,6 +13,7 @@
 #include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_lane.h"
 #include "transport/lane/verbs/verbs_lane.h"
+#include "transport/lane/xdp/xdp_lane.h"
 
 namespace paceline {
 namespace {
@@ -109,11 +110,32 @@ absl::StatusOr<Lanes> CreateVerbsLanes(const LaneFactoryOptions& options) {
   return lanes;
 }
 
+// No default: which interface is given up to a lane is for people to say.
+absl::StatusOr<Lanes> CreateXdpLanes(const LaneFactoryOptions& options) {
+  if (options.devices.empty()) {
+    return absl::InvalidArgumentError(
+        "lane \"xdp\" needs to be told its interfaces, or an address of each: --device eth0, PACELINE_BIND=eth0");
+  }
+  Lanes lanes;
+  for (const std::string& device : options.devices) {
+    XdpLaneOptions xdp;
+    xdp.bind_address = WithPort(device);
+    xdp.mtu = options.mtu;
+    xdp.link_rate = options.link_rate;
+    xdp.traffic_class = options.traffic_class;
+    auto lane = CreateXdpLane(xdp);
+    if (!lane.ok()) return lane.status();
+    lanes.push_back(*std::move(lane));
+  }
+  return lanes;
+}
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
   if (options.kind == "shm") return CreateShmLanes(options);
   if (options.kind == "verbs") return CreateVerbsLanes(options);
+  if (options.kind == "xdp") return CreateXdpLanes(options);
   std::vector<std::string> usable;
   for (const LaneKindInfo& kind : ListLaneKinds()) {
     if (kind.name == options.kind) {
@@ -172,11 +194,12 @@ absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {
 std::vector<LaneKindInfo> ListLaneKinds() {
   const absl::Status shm = CheckShmLane();
   const absl::Status verbs = CheckVerbsLane();
+  const absl::Status xdp = CheckXdpLane();
   return {
       {"auto", true, "udp, and shm with peers that it reaches", ""},
       {"udp", true, "kernel UDP sockets, no privilege needed", ""},
       {"shm", shm.ok(), "shared memory between processes of one host and user", std::string(shm.message())},
-      {"xdp", false, "AF_XDP sockets", kPlanned},
+      {"xdp", xdp.ok(), "AF_XDP sockets of an Ethernet interface, past the kernel's stack", std::string(xdp.message())},
       {"dpdk", false, "ports that DPDK drives", kPlanned},
       {"verbs", verbs.ok(), "RDMA cards by rdma-core (UD and UC)", std::string(verbs.message())},
       {"sim", false, "the simulated fabric", "used by `paceline study`, carries no real traffic"},

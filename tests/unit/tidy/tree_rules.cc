@@ -127,6 +127,9 @@ Complaints CheckLayers(const SourceFile& file) {
   std::string may_include;
   if (const std::string lane = LaneFolder(file.path); !lane.empty()) {
     may_include = "transport/base/.*|transport/lane/[^/]*|" + lane + ".*";
+    // Those that speak UDP over Ethernet by themselves have frames, addresses and the watch over the link in common.
+    static const std::regex kFrames("transport/lane/(xdp|dpdk)/");
+    if (std::regex_match(lane, kFrames)) may_include += "|transport/lane/(ethernet|udp)/.*";
   } else {
     for (const Layer& layer : kLayers) {
       if (!std::regex_match(file.path, std::regex(layer.files))) continue;

@@ -55,6 +55,8 @@ TEST(PlantedBreach, Layers) {
   EXPECT_THAT(LayersOf("transport/core/endpoint.cc", "cc/algorithms/tita.h"), SizeIs(1));
   EXPECT_THAT(LayersOf("transport/lane/udp/udp_lane.cc", "transport/core/endpoint.h"), SizeIs(1));
   EXPECT_THAT(LayersOf("transport/lane/udp/udp_lane.cc", "transport/lane/sim/fabric.h"), SizeIs(1));
+  EXPECT_THAT(LayersOf("transport/lane/ethernet/frame.cc", "transport/lane/udp/udp_address.h"), SizeIs(1));
+  EXPECT_THAT(LayersOf("transport/lane/xdp/xdp_lane.cc", "transport/lane/verbs/verbs_lane.h"), SizeIs(1));
   EXPECT_THAT(LayersOf("transport/engine/engine.cc", "transport/lane/udp/udp_lane.h"), SizeIs(1));
   EXPECT_THAT(LayersOf("cc/samples.h", "cc/algorithms/tita.h"), SizeIs(1));
   EXPECT_THAT(LayersOf("api/cpp/context.cc", "tests/support/network.h"), SizeIs(1));
@@ -66,6 +68,8 @@ TEST(PlantedBreach, LayersLetThroughWhatIsAllowed) {
   EXPECT_THAT(LayersOf("transport/core/endpoint.cc", "cc/registry.h"), IsEmpty());
   EXPECT_THAT(LayersOf("transport/core/endpoint.cc", "transport/lane/lane.h"), IsEmpty());
   EXPECT_THAT(LayersOf("transport/lane/udp/udp_lane.cc", "transport/lane/udp/udp_socket.h"), IsEmpty());
+  EXPECT_THAT(LayersOf("transport/lane/xdp/xdp_lane.cc", "transport/lane/ethernet/frame.h"), IsEmpty());
+  EXPECT_THAT(LayersOf("transport/lane/dpdk/dpdk_lane.cc", "transport/lane/udp/udp_address.h"), IsEmpty());
   EXPECT_THAT(LayersOf("transport/engine/lane_factory.cc", "transport/lane/udp/udp_lane.h"), IsEmpty());
   EXPECT_THAT(LayersOf("cc/registry.cc", "cc/algorithms/tita.h"), IsEmpty());
   EXPECT_THAT(LayersOf("transport/core/endpoint.cc", "absl/status/status.h"), IsEmpty());

@@ -1,0 +1,175 @@
+#include "transport/lane/xdp/xdp_queue.h"
+
+#include <linux/if_xdp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace paceline {
+namespace {
+
+absl::Status BindError(int error, const XdpQueue::Options& options) {
+  const std::string where = absl::StrCat("receive queue ", options.queue, " of interface ", options.interface);
+  if (error == EBUSY) return absl::AlreadyExistsError(absl::StrCat(where, " has an AF_XDP socket of another program"));
+  if (error == EPERM) {
+    return absl::PermissionDeniedError("AF_XDP sockets need CAP_NET_RAW; run as root");
+  }
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot bind an AF_XDP socket to ", where));
+}
+
+// xdp_statistics of Linux 5.9; before, the kernel fills in the first three.
+uint64_t CountDrops(int socket) {
+  struct {
+    uint64_t rx_dropped, rx_invalid_descs, tx_invalid_descs, rx_ring_full, rx_fill_ring_empty_descs;
+  } statistics{};
+  socklen_t size = sizeof(statistics);
+  if (getsockopt(socket, SOL_XDP, XDP_STATISTICS, &statistics, &size) != 0) return 0;
+  return statistics.rx_dropped + statistics.rx_ring_full;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<XdpQueue>> XdpQueue::Create(const XdpLibrary& library, const Options& options) {
+  std::unique_ptr<XdpQueue> queue(new XdpQueue(library, options));
+  if (absl::Status status = queue->Open(); !status.ok()) return status;
+  return queue;
+}
+
+XdpQueue::XdpQueue(const XdpLibrary& library, const Options& options)
+    : library_(library),
+      options_(options),
+      chunk_bytes_(options.frame_bytes + kKernelHeadroom <= kSmallChunk ? kSmallChunk : kLargeChunk),
+      memory_bytes_(size_t{chunk_bytes_} * (options.receive_chunks + options.transmit_chunks)) {}
+
+XdpQueue::~XdpQueue() {
+  if (socket_ != nullptr) library_.xsk_socket__delete(socket_);
+  if (umem_ != nullptr) library_.xsk_umem__delete(umem_);
+  if (memory_ != nullptr) munmap(memory_, memory_bytes_);
+}
+
+int XdpQueue::Bind(uint16_t mode) {
+  xsk_socket_config config{};
+  config.rx_size = options_.receive_chunks;
+  config.tx_size = options_.transmit_chunks;
+  config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
+  config.bind_flags = static_cast<__u16>(XDP_USE_NEED_WAKEUP | mode);
+  return -library_.xsk_socket__create(&socket_, options_.interface.c_str(), options_.queue, umem_, &receive_,
+                                      &transmit_, &config);
+}
+
+absl::Status XdpQueue::Open() {
+  const XdpLibraryIsSilent silent(library_);
+  void* memory =
+      mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "no memory for the frames of an AF_XDP socket");
+  memory_ = static_cast<uint8_t*>(memory);
+
+  // A failed bind may leave its rings behind in the memory's registration, so each way gets one of its own.
+  int error = 0;
+  for (const uint16_t mode : {XDP_ZEROCOPY, XDP_COPY}) {
+    xsk_umem_config config{};
+    config.fill_size = options_.receive_chunks;
+    config.comp_size = options_.transmit_chunks;
+    config.frame_size = chunk_bytes_;
+    error = -library_.xsk_umem__create(&umem_, memory_, memory_bytes_, &fill_, &completion_, &config);
+    if (error == ENOBUFS) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the kernel pins no ", memory_bytes_,
+                       " bytes for this process: raise its limit of locked memory (ulimit -l)"));
+    }
+    if (error == EPERM) return BindError(error, options_);
+    if (error != 0) return absl::ErrnoToStatus(error, "the kernel does not take memory for an AF_XDP socket");
+    error = Bind(mode);
+    if (error == 0) {
+      zero_copy_ = mode == XDP_ZEROCOPY;
+      break;
+    }
+    library_.xsk_umem__delete(umem_);
+    umem_ = nullptr;
+    if (mode == XDP_ZEROCOPY) why_copy_ = std::strerror(error);
+  }
+  if (error != 0) return BindError(error, options_);
+  descriptor_ = library_.xsk_socket__fd(socket_);
+
+  held_.reserve(options_.receive_chunks);
+  for (uint32_t i = 0; i < options_.receive_chunks; ++i) held_.push_back(uint64_t{i} * chunk_bytes_);
+  Recycle();
+  free_.reserve(options_.transmit_chunks);
+  for (uint32_t i = 0; i < options_.transmit_chunks; ++i) {
+    free_.push_back(uint64_t{options_.receive_chunks + i} * chunk_bytes_);
+  }
+  return absl::OkStatus();
+}
+
+std::span<uint8_t> XdpQueue::Next() {
+  uint32_t index = 0;
+  if (xsk_ring_cons__peek(&receive_, 1, &index) == 0) return {};
+  const xdp_desc descriptor = *xsk_ring_cons__rx_desc(&receive_, index);
+  xsk_ring_cons__release(&receive_, 1);
+  held_.push_back(descriptor.addr / chunk_bytes_ * chunk_bytes_);
+  return {memory_ + descriptor.addr, descriptor.len};
+}
+
+void XdpQueue::Recycle() {
+  const auto count = static_cast<uint32_t>(held_.size());
+  if (count > 0) {
+    uint32_t index = 0;
+    // All receive chunks fit into the ring, so there is room always.
+    if (xsk_ring_prod__reserve(&fill_, count, &index) != count) return;
+    for (const uint64_t chunk : held_) *xsk_ring_prod__fill_addr(&fill_, index++) = chunk;
+    xsk_ring_prod__submit(&fill_, count);
+    held_.clear();
+  }
+  // A driver that ran out of chunks sleeps until it is told that there are some.
+  if (xsk_ring_prod__needs_wakeup(&fill_) != 0) recvfrom(descriptor_, nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
+}
+
+uint32_t XdpQueue::FreeChunks() {
+  uint32_t index = 0;
+  const uint32_t done = xsk_ring_cons__peek(&completion_, options_.transmit_chunks, &index);
+  for (uint32_t i = 0; i < done; ++i) free_.push_back(*xsk_ring_cons__comp_addr(&completion_, index + i));
+  if (done > 0) xsk_ring_cons__release(&completion_, done);
+  return static_cast<uint32_t>(free_.size());
+}
+
+void XdpQueue::Commit(uint32_t bytes) {
+  uint32_t index = 0;
+  // As many places in the ring as chunks: there is one.
+  if (xsk_ring_prod__reserve(&transmit_, 1, &index) != 1) return;
+  *xsk_ring_prod__tx_desc(&transmit_, index) = {free_.back(), bytes, 0};
+  free_.pop_back();
+  xsk_ring_prod__submit(&transmit_, 1);
+}
+
+uint32_t XdpQueue::Waiting() const {
+  return transmit_.cached_prod - __atomic_load_n(transmit_.consumer, __ATOMIC_ACQUIRE);
+}
+
+uint32_t XdpQueue::Kick() {
+  uint32_t calls = 0;
+  uint32_t waiting = Waiting();
+  // A zero-copy driver that is awake needs no call. When copying, the kernel takes some dozens a call.
+  while (waiting > 0 && xsk_ring_prod__needs_wakeup(&transmit_) != 0) {
+    ++calls;
+    const bool done = sendto(descriptor_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0;
+    const uint32_t left = Waiting();
+    if (done || left == waiting) break;  // all taken or told, or no room now: the next Kick goes on
+    waiting = left;
+  }
+  return calls;
+}
+
+uint64_t XdpQueue::TakeDrops() {
+  const uint64_t now = CountDrops(descriptor_);
+  const uint64_t fresh = now > drops_ ? now - drops_ : 0;
+  drops_ = std::max(now, drops_);
+  return fresh;
+}
+
+}  // namespace paceline

@@ -1,0 +1,92 @@
+// One AF_XDP socket: a receive and a transmit queue of an interface, and the memory (UMEM) whose chunks its frames lie
+// in.
+//
+// Chunks belong to the fill ring (the kernel puts arrivals there), to the caller (arrivals until Recycle, frames being
+// built), to the transmit ring, or are free. What was sent comes back by the completion ring, and the chunk that came
+// back last is used first: it is still in the cache.
+//
+// Source: Linux Documentation/networking/af_xdp.rst.
+//
+// Thread rule: the engine's thread. Nothing is allocated after construction.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/lane/xdp/xdp_library.h"
+
+namespace paceline {
+
+class XdpQueue {
+ public:
+  // Room that the kernel keeps in front of each frame that it receives (XDP_PACKET_HEADROOM).
+  static constexpr uint32_t kKernelHeadroom = 256;
+  static constexpr uint32_t kSmallChunk = 2048, kLargeChunk = 4096;  // the kernel has no others
+  static constexpr uint32_t kMaxFrameBytes = kLargeChunk - kKernelHeadroom;
+
+  struct Options {
+    std::string interface;
+    uint32_t queue = 0;
+    uint32_t frame_bytes = 0;      // of the largest frame, at most kMaxFrameBytes
+    uint32_t receive_chunks = 0;   // a power of two; so many frames may wait, or be in the caller's hands
+    uint32_t transmit_chunks = 0;  // a power of two
+  };
+
+  // Binds by zero copy where the driver has it, else by copying.
+  static absl::StatusOr<std::unique_ptr<XdpQueue>> Create(const XdpLibrary& library, const Options& options);
+  ~XdpQueue();
+  XdpQueue(const XdpQueue&) = delete;
+  XdpQueue& operator=(const XdpQueue&) = delete;
+
+  // Frames that have arrived, at most `most`, one by one with Next until there are none: they stay where they are until
+  // Recycle.
+  std::span<uint8_t> Next();
+  // All frames that Next gave go back to the kernel.
+  void Recycle();
+
+  // How many frames may be built now.
+  uint32_t FreeChunks();
+  // Where the next frame is built: frame_bytes of room. Only while FreeChunks() > 0.
+  uint8_t* Chunk() { return memory_ + free_.back(); }
+  // The frame at Chunk() is complete and leaves with the next Kick.
+  void Commit(uint32_t bytes);
+  // Has the kernel take what was committed, as far as it has room. Returns how many system calls that took.
+  uint32_t Kick();
+  // Committed frames that the kernel has not taken.
+  uint32_t Waiting() const;
+
+  // Frames for this queue that the kernel had to drop since the last call.
+  uint64_t TakeDrops();
+
+  int descriptor() const { return descriptor_; }
+  bool zero_copy() const { return zero_copy_; }
+  const std::string& why_copy() const { return why_copy_; }  // empty with zero copy
+
+ private:
+  XdpQueue(const XdpLibrary& library, const Options& options);
+
+  absl::Status Open();
+  int Bind(uint16_t mode);
+
+  const XdpLibrary& library_;
+  Options options_;
+  uint32_t chunk_bytes_;
+  size_t memory_bytes_;
+  uint8_t* memory_ = nullptr;
+  xsk_umem* umem_ = nullptr;
+  xsk_socket* socket_ = nullptr;
+  int descriptor_ = -1;
+  xsk_ring_prod fill_{}, transmit_{};
+  xsk_ring_cons completion_{}, receive_{};
+  std::vector<uint64_t> held_;  // chunks of arrivals in the caller's hands
+  std::vector<uint64_t> free_;  // chunks to build frames in
+  uint64_t drops_ = 0;          // as the kernel last told
+  bool zero_copy_ = false;
+  std::string why_copy_;
+};
+
+}  // namespace paceline
