@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 
+#include "tests/support/cabled_namespaces.h"
 #include "tests/support/lane_traffic.h"
 #include "transport/engine/lane_factory.h"
 
@@ -16,16 +19,24 @@ class LaneConformance : public ::testing::TestWithParam<const char*> {
     for (const LaneKindInfo& kind : ListLaneKinds()) {
       if (kind.name == GetParam() && !kind.usable) GTEST_SKIP() << kind.name << ": " << kind.reason;
     }
-    a_ = Make();
-    b_ = Make();
+    if (GetParam() == kXdp) cable_ = std::make_unique<CabledNamespaces>();
+    if (cable_ != nullptr && !cable_->why_not().empty()) GTEST_SKIP() << cable_->why_not();
+    ASSERT_TRUE(cable_ == nullptr || cable_->Introduce());
+    a_ = Make(0);
+    b_ = Make(1);
     ASSERT_TRUE(a_ != nullptr && b_ != nullptr);
     to_b_ = a_->OpenPeer(b_->address());
     to_a_ = b_->OpenPeer(a_->address());
   }
-  static std::unique_ptr<Lane> Make() {
+  std::unique_ptr<Lane> Make(size_t side) {
     LaneFactoryOptions options;
     options.kind = GetParam();
+    if (cable_ != nullptr) {
+      options.devices = {CabledNamespaces::kDevice};
+      cable_->Enter(side);
+    }
     auto lanes = CreateLanes(options);
+    if (cable_ != nullptr) cable_->Leave();
     EXPECT_TRUE(lanes.ok()) << lanes.status();
     return lanes.ok() ? std::move(lanes->front()) : nullptr;
   }
@@ -59,6 +70,9 @@ class LaneConformance : public ::testing::TestWithParam<const char*> {
     EXPECT_EQ(a_->counters().tx_drops + b_->counters().rx_drops, 0u);
   }
 
+  static constexpr std::string_view kXdp = "xdp";  // is at home on cables only
+
+  std::unique_ptr<CabledNamespaces> cable_;
   std::unique_ptr<Lane> a_, b_;
   uint32_t to_b_ = 0, to_a_ = 0;
 };
@@ -152,7 +166,7 @@ TEST_P(LaneConformance, BothWaysAtOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, LaneConformance, ::testing::Values("udp", "shm", "verbs"),
+INSTANTIATE_TEST_SUITE_P(Lanes, LaneConformance, ::testing::Values("udp", "shm", "verbs", "xdp"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <linux/if_xdp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,11 +15,18 @@
 namespace paceline {
 namespace {
 
-absl::Status BindError(int error, const XdpQueue::Options& options) {
+constexpr int kBindTries = 50;
+constexpr useconds_t kBindRetryMicros = 10'000;
+
+absl::Status BindError(int error, const XdpQueue::Options& options, size_t memory_bytes) {
   const std::string where = absl::StrCat("receive queue ", options.queue, " of interface ", options.interface);
   if (error == EBUSY) return absl::AlreadyExistsError(absl::StrCat(where, " has an AF_XDP socket of another program"));
   if (error == EPERM) {
     return absl::PermissionDeniedError("AF_XDP sockets need CAP_NET_RAW; run as root");
+  }
+  if (error == ENOBUFS) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the kernel pins no ", memory_bytes, " bytes for this process: raise its limit of locked memory (ulimit -l)"));
   }
   return absl::ErrnoToStatus(error, absl::StrCat("cannot bind an AF_XDP socket to ", where));
 }
@@ -53,14 +61,26 @@ XdpQueue::~XdpQueue() {
   if (memory_ != nullptr) munmap(memory_, memory_bytes_);
 }
 
-int XdpQueue::Bind(uint16_t mode) {
-  xsk_socket_config config{};
-  config.rx_size = options_.receive_chunks;
-  config.tx_size = options_.transmit_chunks;
-  config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
-  config.bind_flags = static_cast<__u16>(XDP_USE_NEED_WAKEUP | mode);
-  return -library_.xsk_socket__create(&socket_, options_.interface.c_str(), options_.queue, umem_, &receive_,
-                                      &transmit_, &config);
+int XdpQueue::Bind(int mode) {
+  // A bind that failed leaves its rings behind in the memory's registration, so each has one of its own.
+  xsk_umem_config memory{};
+  memory.fill_size = options_.receive_chunks;
+  memory.comp_size = options_.transmit_chunks;
+  memory.frame_size = chunk_bytes_;
+  int error = -library_.xsk_umem__create(&umem_, memory_, memory_bytes_, &fill_, &completion_, &memory);
+  if (error != 0) return error;
+  xsk_socket_config socket{};
+  socket.rx_size = options_.receive_chunks;
+  socket.tx_size = options_.transmit_chunks;
+  socket.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
+  socket.bind_flags = static_cast<__u16>(XDP_USE_NEED_WAKEUP | mode);
+  error = -library_.xsk_socket__create(&socket_, options_.interface.c_str(), options_.queue, umem_, &receive_,
+                                       &transmit_, &socket);
+  if (error == 0) return 0;
+  socket_ = nullptr;
+  library_.xsk_umem__delete(umem_);
+  umem_ = nullptr;
+  return error;
 }
 
 absl::Status XdpQueue::Open() {
@@ -70,31 +90,18 @@ absl::Status XdpQueue::Open() {
   if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "no memory for the frames of an AF_XDP socket");
   memory_ = static_cast<uint8_t*>(memory);
 
-  // A failed bind may leave its rings behind in the memory's registration, so each way gets one of its own.
-  int error = 0;
-  for (const uint16_t mode : {XDP_ZEROCOPY, XDP_COPY}) {
-    xsk_umem_config config{};
-    config.fill_size = options_.receive_chunks;
-    config.comp_size = options_.transmit_chunks;
-    config.frame_size = chunk_bytes_;
-    error = -library_.xsk_umem__create(&umem_, memory_, memory_bytes_, &fill_, &completion_, &config);
-    if (error == ENOBUFS) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the kernel pins no ", memory_bytes_,
-                       " bytes for this process: raise its limit of locked memory (ulimit -l)"));
+  int error = Bind(XDP_ZEROCOPY);
+  zero_copy_ = error == 0;
+  if (!zero_copy_) {
+    why_copy_ = std::strerror(error);
+    error = Bind(XDP_COPY);
+    // The kernel takes a closed socket off its queue a little later, by a worker thread of its own.
+    for (int tries = 0; error == EBUSY && tries < kBindTries; ++tries) {
+      usleep(kBindRetryMicros);
+      error = Bind(XDP_COPY);
     }
-    if (error == EPERM) return BindError(error, options_);
-    if (error != 0) return absl::ErrnoToStatus(error, "the kernel does not take memory for an AF_XDP socket");
-    error = Bind(mode);
-    if (error == 0) {
-      zero_copy_ = mode == XDP_ZEROCOPY;
-      break;
-    }
-    library_.xsk_umem__delete(umem_);
-    umem_ = nullptr;
-    if (mode == XDP_ZEROCOPY) why_copy_ = std::strerror(error);
   }
-  if (error != 0) return BindError(error, options_);
+  if (error != 0) return BindError(error, options_, memory_bytes_);
   descriptor_ = library_.xsk_socket__fd(socket_);
 
   held_.reserve(options_.receive_chunks);

@@ -70,7 +70,8 @@ class XdpQueue {
   XdpQueue(const XdpLibrary& library, const Options& options);
 
   absl::Status Open();
-  int Bind(uint16_t mode);
+  // Registers the memory and binds a socket with it; gives an errno, or 0.
+  int Bind(int mode);
 
   const XdpLibrary& library_;
   Options options_;

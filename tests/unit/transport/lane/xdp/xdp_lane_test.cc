@@ -1,0 +1,242 @@
+// Packets between xdp lanes, and between an xdp and a UDP lane; the interface in common with everything else.
+#include "transport/lane/xdp/xdp_lane.h"
+
+#include <netinet/ip.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/transport/lane/xdp/xdp_fixture.h"
+#include "transport/lane/udp/udp_address.h"
+
+namespace paceline {
+namespace {
+
+using XdpLaneTest = XdpFixture;
+
+class XdpLaneVersions : public XdpFixture, public ::testing::WithParamInterface<bool> {
+ protected:
+  std::string Address(size_t side) const {
+    return GetParam() ? std::string(CabledNamespaces::kAddressV4[side]) + ":0"
+                      : "[" + std::string(CabledNamespaces::kAddressV6[side]) + "]:0";
+  }
+};
+
+TEST_P(XdpLaneVersions, AllSizesArriveInOrderAndIntact) {
+  ASSERT_TRUE(cable_->Introduce());
+  const auto a = Xdp(0, Address(0)), b = Xdp(1, Address(1));
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const uint32_t most = a->capabilities().max_packet_bytes;
+  EXPECT_EQ(most, GetParam() ? 1472u : 1452u);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  for (uint32_t bytes = 0; bytes <= most; bytes += 1 + bytes / 5) list.Add(peer, 0, bytes);
+  for (uint16_t i = 0; i < 400; ++i) list.Add(peer, static_cast<uint16_t>(i % 8), 1 + i * 7919u % most, i % 3 == 0);
+  for (int i = 0; i < 3000; ++i) list.Add(peer, 0, most);  // each chunk of memory several times
+  SendAndCheck(*a, *b, list);
+  SendAndCheck(*b, *a);
+  EXPECT_EQ(a->counters().tx_packets, list.size());
+  EXPECT_EQ(b->counters().rx_packets, list.size());
+  EXPECT_EQ(a->counters().tx_bytes, b->counters().rx_bytes);
+  EXPECT_EQ(a->counters().tx_drops + b->counters().rx_drops, 0u);
+  EXPECT_LT(a->counters().tx_calls, list.size() / 2) << "what is sent together leaves together";
+}
+
+TEST_P(XdpLaneVersions, AUdpLaneIsAPeerAsAnyOther) {
+  const auto xdp = Xdp(0, Address(0)), udp = Udp(1, Address(1));
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  for (const uint32_t bytes : {1u, 500u, 1452u}) {
+    SendAndCheck(*xdp, *udp, 50, bytes);
+    SendAndCheck(*udp, *xdp, 50, bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ip, XdpLaneVersions, ::testing::Values(true, false),
+                         [](const auto& test) { return test.param ? "V4" : "V6"; });
+
+TEST_F(XdpLaneTest, TheDescriptorTellsOfArrivals) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SendAndCheck(*a, *b);  // neighbours are known
+  pollfd waiting{b->wait_descriptor(), POLLIN, 0};
+  // The kernel's news of neighbours counts too, and may come any time.
+  bool silent = false;
+  for (int i = 0; i < 100 && !silent; ++i) {
+    Idle(*b, 2);
+    silent = poll(&waiting, 1, 0) == 0;
+  }
+  EXPECT_TRUE(silent);
+  SegmentList list;
+  list.Add(a->OpenPeer(b->address()), 0, 100);
+  ASSERT_EQ(a->Send(list.all()), 1u);
+  EXPECT_EQ(poll(&waiting, 1, 2000), 1);
+  EXPECT_EQ(ReceiveSome(*b, 1).size(), 1u);
+  EXPECT_TRUE(b->PrepareToWait());
+}
+
+TEST_F(XdpLaneTest, WhatIsTooLargeIsDroppedAndCounted) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  list.Add(peer, 0, 10);
+  list.Add(peer, 0, a->capabilities().max_packet_bytes + 1);
+  list.Add(peer, 0, 20);
+  EXPECT_EQ(a->Send(list.all()), 3u);
+  EXPECT_EQ(a->counters().tx_drops, 1u);
+  EXPECT_EQ(ReceiveSome(*b, 2).size(), 2u);
+}
+
+TEST_F(XdpLaneTest, NoMoreIsTakenThanThereIsRoomFor) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SendAndCheck(*a, *b);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  list.AddRun(5000, peer, 0, 1000);
+  size_t sent = 0;
+  for (int i = 0; i < 10000 && sent < list.size(); ++i) {
+    const size_t room = a->room();
+    const size_t taken = a->Send(list.all().subspan(sent));
+    EXPECT_GE(taken, std::min(room, list.size() - sent));
+    sent += taken;
+    std::array<RxSegment, 64> out;
+    a->Receive(out, MonotonicNow());
+    while (b->Receive(out, MonotonicNow()) > 0) {
+    }
+  }
+  EXPECT_EQ(sent, list.size());
+}
+
+TEST_F(XdpLaneTest, MarksAreSeen) {
+  const auto xdp = Xdp(0), udp = Udp(1);
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  SendAndCheck(*udp, *xdp);
+  if (!cable_->Run(1,
+                   "printf 'table ip congested {\\n chain out {\\n type filter hook postrouting priority 0;\\n"
+                   "meta l4proto udp ip ecn set ce\\n }\\n }\\n' | nft -f - 2>/dev/null")) {
+    GTEST_SKIP() << "nftables is not usable here";
+  }
+  SegmentList list;
+  list.AddRun(3, udp->OpenPeer(xdp->address()), 0, 100);
+  udp->Send(list.all());
+  for (const ReceivedSegment& segment : ReceiveSome(*xdp, 3)) EXPECT_TRUE(segment.congestion_experienced);
+}
+
+TEST_F(XdpLaneTest, MarksAreAskedForWhereTheSegmentMayBeMarked) {
+  const auto xdp = Xdp(0);
+  ASSERT_NE(xdp, nullptr);
+  cable_->Enter(1);
+  const FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  cable_->Leave();
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_port = htons(7007);
+  const int on = 1;
+  setsockopt(fd.get(), IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+  ASSERT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)), 0);
+  const auto to = ParseLaneAddress("198.51.100.2:7007");
+  ASSERT_TRUE(to.ok());
+  const uint32_t peer = xdp->OpenPeer(*to);
+  for (const bool capable : {true, false}) {
+    SegmentList one;
+    one.Add(peer, 0, 64, capable);
+    ASSERT_EQ(xdp->Send(one.all()), 1u);
+    uint8_t data[128], control[64];
+    iovec vector{data, sizeof(data)};
+    msghdr message{};
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    pollfd waiting{fd.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&waiting, 1, 2000), 1);
+    ASSERT_EQ(recvmsg(fd.get(), &message, 0), 64);
+    const cmsghdr* entry = CMSG_FIRSTHDR(&message);
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(*CMSG_DATA(entry) & 3, capable ? 2 : 0);
+  }
+}
+
+TEST_F(XdpLaneTest, OtherTrafficOfTheInterfaceGoesOn) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  // A connection, as of ssh, and a datagram to another port.
+  for (const int family : {AF_INET, AF_INET6}) {
+    SocketAddress server;
+    const bool v4 = family == AF_INET;
+    const auto text = v4 ? absl::StrCat(CabledNamespaces::kAddressV4[1], ":2222")
+                         : absl::StrCat("[", CabledNamespaces::kAddressV6[1], "]:2222");
+    ASSERT_TRUE(ToSocketAddress(*ParseLaneAddress(text), server));
+    cable_->Enter(1);
+    const FileDescriptor listener(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const FileDescriptor receiver(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    cable_->Enter(0);
+    const FileDescriptor client(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const FileDescriptor sender(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    cable_->Leave();
+    ASSERT_EQ(bind(listener.get(), &server.generic, server.size), 0);
+    ASSERT_EQ(bind(receiver.get(), &server.generic, server.size), 0);
+    ASSERT_EQ(listen(listener.get(), 1), 0);
+    const timeval patience{5, 0};
+    setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    EXPECT_EQ(connect(client.get(), &server.generic, server.size), 0) << text;
+    EXPECT_EQ(sendto(sender.get(), "x", 1, 0, &server.generic, server.size), 1);
+    pollfd waiting{receiver.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, 5000), 1) << text;
+  }
+  SendAndCheck(*a, *b);
+}
+
+TEST_F(XdpLaneTest, ThePortIsHeld) {
+  const auto a = Xdp(0, "v0:7123");
+  ASSERT_NE(a, nullptr);
+  cable_->Enter(0);
+  UdpLaneOptions same;
+  same.bind_address = "198.51.100.1:7123";
+  EXPECT_EQ(CreateUdpLane(same).status().code(), absl::StatusCode::kAlreadyExists);
+  cable_->Leave();
+}
+
+TEST_F(XdpLaneTest, OneLaneForEachInterfaceAndNothingIsLeftBehind) {
+  auto a = Xdp(0);
+  ASSERT_NE(a, nullptr);
+  EXPECT_TRUE(cable_->Run(0, "ip link show v0 | grep -q xdp"));
+  const auto second = TryXdp(0, {.bind_address = "v0"});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(std::string(second.status().message()).find("interface v0 has an XDP program already"), std::string::npos)
+      << second.status();
+  a.reset();
+  EXPECT_FALSE(cable_->Run(0, "ip link show v0 | grep -q xdp"));
+  EXPECT_NE(Xdp(0), nullptr);
+}
+
+TEST_F(XdpLaneTest, ErrorsNameWhatIsWrong) {
+  ASSERT_TRUE(cable_->Run(0, "ip link set lo up"));
+  const auto refused = [&](XdpLaneOptions options, absl::StatusCode code, const std::string& text) {
+    const auto lane = TryXdp(0, options);
+    EXPECT_EQ(lane.status().code(), code) << lane.status();
+    EXPECT_NE(std::string(lane.status().message()).find(text), std::string::npos) << lane.status();
+  };
+  refused({.bind_address = "lo"}, absl::StatusCode::kInvalidArgument, "interface lo is no Ethernet interface");
+  refused({.bind_address = "v7"}, absl::StatusCode::kInvalidArgument, "v0 (198.51.100.1");
+  refused({.bind_address = "v0", .entropies = 0}, absl::StatusCode::kInvalidArgument, "may be 1 to 1024");
+  refused({.bind_address = "v0", .mtu = 1501}, absl::StatusCode::kInvalidArgument, "may be 576 to 1500");
+  refused({.bind_address = "[fd00::1]:0", .mtu = 1279}, absl::StatusCode::kInvalidArgument, "may be 1280 to 1500");
+  EXPECT_FALSE(cable_->Run(0, "ip link show v0 | grep -q xdp"));
+}
+
+TEST_F(XdpLaneTest, LargeFramesUpToAChunk) {
+  for (const char* mtu : {"3000", "9000"}) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      ASSERT_TRUE(cable_->Run(side, std::string("ip link set v0 mtu ") + mtu));
+    }
+    const auto a = Xdp(0), b = Xdp(1);
+    ASSERT_TRUE(a != nullptr && b != nullptr);
+    EXPECT_EQ(a->capabilities().max_packet_bytes, std::min(std::stoul(mtu), 3826ul) - 28);
+    SendAndCheck(*a, *b, 600, a->capabilities().max_packet_bytes);
+    SendAndCheck(*b, *a, 10, 1);
+  }
+}
+
+}  // namespace
+}  // namespace paceline

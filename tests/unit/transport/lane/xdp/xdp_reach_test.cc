@@ -1,0 +1,98 @@
+// How an xdp lane finds its peers: neighbours that move, gateways, addresses that the interface does not lead to, links
+// that go down.
+#include "tests/unit/transport/lane/xdp/xdp_fixture.h"
+#include "transport/lane/udp/udp_address.h"
+
+namespace paceline {
+namespace {
+
+using XdpReachTest = XdpFixture;
+
+TEST_F(XdpReachTest, ANeighbourThatMovesIsFollowed) {
+  const auto a = Xdp(0), b = Udp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SendAndCheck(*a, *b);
+  ASSERT_TRUE(cable_->Run(0, "ip neigh replace 198.51.100.2 lladdr 02:00:00:00:00:99 dev v0 nud permanent"));
+  Idle(*a, 5);
+  SegmentList list;
+  list.AddRun(5, a->OpenPeer(b->address()), 0, 100);
+  EXPECT_EQ(a->Send(list.all()), 5u);
+  EXPECT_EQ(ReceiveSome(*b, 1, 64, 200).size(), 0u) << "they went to another card";
+  ASSERT_TRUE(cable_->Run(0, "ip neigh del 198.51.100.2 dev v0"));
+  Idle(*a, 5);
+  SendAndCheck(*a, *b);
+}
+
+TEST_F(XdpReachTest, WhatIsSentBeforeTheNeighbourAnswersArrives) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  ASSERT_TRUE(cable_->Run(0, "ip neigh flush dev v0") && cable_->Run(1, "ip neigh flush dev v0"));
+  SegmentList list;
+  list.AddRun(30, a->OpenPeer(b->address()), 3, 1200);
+  EXPECT_EQ(a->Send(list.all()), 30u);
+  EXPECT_EQ(ReceiveSome(*b, 30).size(), 30u);
+}
+
+TEST_F(XdpReachTest, ByAGateway) {
+  ASSERT_TRUE(cable_->Run(0, "ip route add 203.0.113.0/24 via 198.51.100.2"));
+  ASSERT_TRUE(cable_->Run(1, "ip addr add 203.0.113.1/32 dev v0"));
+  const auto a = Xdp(0), b = Udp(1, "203.0.113.1:0");
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SendAndCheck(*a, *b, 100);
+  SendAndCheck(*b, *a, 100);
+}
+
+TEST_F(XdpReachTest, WhereTheInterfaceDoesNotLeadIsDroppedAndCounted) {
+  const auto a = Xdp(0);
+  ASSERT_NE(a, nullptr);
+  const auto own = ParseLaneAddress("198.51.100.1:9");
+  SegmentList list;
+  list.AddRun(4, a->OpenPeer(*own), 0, 100);
+  EXPECT_EQ(a->Send(list.all()), 4u);
+  EXPECT_EQ(a->counters().tx_drops, 4u);
+  EXPECT_EQ(a->OpenPeer(*ParseLaneAddress("[fd00::2]:9")), 0u) << "of the other IP version";
+  EXPECT_EQ(a->OpenPeer(LaneAddress{}), 0u);
+}
+
+TEST_F(XdpReachTest, ANeighbourThatIsNotThereHoldsUpNobody) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SegmentList list;
+  list.AddRun(2000, a->OpenPeer(*ParseLaneAddress("198.51.100.77:9")), 0, 1000);
+  size_t sent = 0;
+  while (sent < list.size()) {
+    const size_t taken = a->Send(list.all().subspan(sent));
+    ASSERT_GT(taken, 0u);
+    sent += taken;
+  }
+  SendAndCheck(*a, *b, 100);
+}
+
+TEST_F(XdpReachTest, TheLinkGoesDownAndComesBack) {
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SendAndCheck(*a, *b);
+  EXPECT_TRUE(a->status().up);
+  for (const size_t side : {size_t{0}, size_t{1}}) {  // the own end, and the far one
+    ASSERT_TRUE(cable_->Run(side, "ip link set v0 down"));
+    EXPECT_TRUE(WaitFor(*a, false)) << "side " << side;
+    SegmentList list;
+    list.AddRun(3000, a->OpenPeer(b->address()), 0, 1000);
+    for (size_t sent = 0; sent < list.size();) {
+      const size_t taken = a->Send(list.all().subspan(sent, 100));
+      ASSERT_GT(taken, 0u) << "what cannot leave is dropped, and blocks nothing";
+      sent += taken;
+    }
+    EXPECT_GT(a->room(), 0u);
+    EXPECT_TRUE(a->PrepareToWait());
+    ASSERT_TRUE(cable_->Run(side, "ip link set v0 up"));
+    EXPECT_TRUE(WaitFor(*a, true)) << "side " << side;
+    EXPECT_TRUE(WaitFor(*b, true)) << "side " << side;
+    ReceiveSome(*b, 5000, 64, 50);  // what the kernel had of before
+    SendAndCheck(*a, *b);
+    SendAndCheck(*b, *a);
+  }
+}
+
+}  // namespace
+}  // namespace paceline
