@@ -84,7 +84,7 @@ class CabledNamespaces {
     return done;
   }
 
-  bool IsUp(size_t side) { return Run(side, "ip link show v0 | grep -q 'state UP'"); }
+  bool IsUp(size_t side) { return Run(side, "ip link show v0 2>/dev/null | grep -q 'state UP'"); }
 
  private:
   static std::string Mac(size_t side) { return "02:00:00:00:00:0" + std::to_string(side + 1); }

@@ -26,7 +26,7 @@ pair() {
   field "$work/r.json" "d['verified']"
 }
 
-attached() { inside $1 ip link show v0 | grep -q xdp; }
+attached() { inside $1 ip link show v0 2>/dev/null | grep -q xdp; }
 # The program is on no interface any more, once the kernel has cleared away what the processes had.
 none_attached() {
   for space in $a $b; do

@@ -16,21 +16,16 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/interop/udp_pingpong/raw_socket.h"
+#include "tests/interop/udp_pingpong/windowed_stream.h"
 #include "transport/lane/udp/udp_lane.h"
 
 namespace paceline::interop {
 namespace {
 
-constexpr uint32_t kHeaderBytes = 32;
-constexpr size_t kPayloadMemory = 1 << 20;
-
 struct Settings {
   std::string bind = "127.0.0.1:0";
   std::string peer;
-  uint32_t packet = 1472;
-  uint32_t burst = 44;
-  uint64_t window = 512 << 10;
-  double seconds = 2;
+  WindowedStream stream;
   int cpu = -1;
   bool raw = false;
   bool gso = true;
@@ -39,16 +34,6 @@ struct Settings {
   bool ecn = true;
   uint32_t mtu = 0;
 };
-
-struct Totals {
-  uint64_t sent = 0;
-  uint64_t arrived = 0;
-  double seconds = 0;
-  double cpu = 0;
-  double cpu_before = 0;
-};
-
-using Publish = std::function<void(const std::string&)>;
 
 std::unique_ptr<Lane> MakeLane(const Settings& settings) {
   UdpLaneOptions options;
@@ -61,32 +46,6 @@ std::unique_ptr<Lane> MakeLane(const Settings& settings) {
   auto lane = CreateUdpLane(options);
   if (!lane.ok()) Fail(std::string(lane.status().message()));
   return *std::move(lane);
-}
-
-void ServeLane(const Settings& settings, const Publish& publish) {
-  const auto lane = MakeLane(settings);
-  publish(FormatLaneAddress(lane->address()));
-  uint64_t arrived = 0;
-  LaneAddress from;
-  uint32_t peer = 0;
-  std::array<RxSegment, 256> out;
-  for (;;) {
-    const size_t count = lane->Receive(out, Time::FromNanos(NowNanos()));
-    if (count == 0) continue;
-    for (size_t i = 0; i < count; ++i) arrived += out[i].data_bytes;
-    if (!(*out[0].source == from)) {
-      lane->ClosePeer(peer);
-      from = *out[0].source;
-      peer = lane->OpenPeer(from);
-      arrived = 0;
-      for (size_t i = 0; i < count; ++i) arrived += out[i].data_bytes;
-    }
-    TxSegment reply;
-    reply.peer = peer;
-    reply.header = reinterpret_cast<const uint8_t*>(&arrived);
-    reply.header_bytes = sizeof(arrived);
-    lane->Send({&reply, 1});
-  }
 }
 
 void ServeRaw(const Settings& settings, const Publish& publish) {
@@ -118,80 +77,15 @@ void ServeRaw(const Settings& settings, const Publish& publish) {
   }
 }
 
-// Calls `send_burst` while the window is open and `poll_reply` always; ends after the time set, plus what it takes for
-// the last answers to come. `poll_reply` gives the bytes that arrived so far, or 0 when there is no answer.
-Totals Drive(const Settings& settings, const std::function<uint64_t()>& send_burst,
-             const std::function<uint64_t()>& poll_reply) {
-  Totals totals;
-  totals.cpu_before = CpuSeconds();
-  const int64_t start = NowNanos();
-  const auto end = start + static_cast<int64_t>(settings.seconds * 1e9);
-  const uint64_t burst_bytes = uint64_t{settings.burst} * settings.packet;
-  int64_t last_progress = start;
-  uint64_t forgiven = 0;  // taken for lost, so that the window opens again
-  for (uint32_t polls = 0;; ++polls) {
-    const uint64_t in_flight = totals.sent - totals.arrived - forgiven;
-    const int64_t now = NowNanos();
-    const bool sending = now < end;
-    if (sending && in_flight + burst_bytes <= std::max(settings.window, burst_bytes)) totals.sent += send_burst();
-    if (const uint64_t arrived = poll_reply(); arrived > totals.arrived) {
-      totals.arrived = arrived;
-      last_progress = now;
-    } else if (now - last_progress > 50'000'000) {
-      if (!sending) break;
-      forgiven = totals.sent - totals.arrived;
-      last_progress = now;
-    }
-    if (!sending && totals.arrived == totals.sent) break;
-  }
-  totals.seconds = static_cast<double>(std::min(NowNanos(), last_progress) - start) / 1e9;
-  totals.cpu = CpuSeconds() - totals.cpu_before;
-  return totals;
-}
-
-Totals AskLane(const Settings& settings, const LaneAddress& server) {
-  const auto lane = MakeLane(settings);
-  if (lane->capabilities().max_packet_bytes < settings.packet) {
-    Fail("packets hold at most " + std::to_string(lane->capabilities().max_packet_bytes) + " bytes here");
-  }
-  const uint32_t peer = lane->OpenPeer(server);
-  std::vector<uint8_t> header(kHeaderBytes, 1);
-  std::vector<uint8_t> payload(kPayloadMemory, 2);
-  std::vector<TxSegment> burst(settings.burst);
-  size_t offset = 0;
-  const uint32_t payload_bytes = settings.packet - kHeaderBytes;
-  const auto send_burst = [&] {
-    for (TxSegment& segment : burst) {
-      segment.peer = peer;
-      segment.ecn_capable = true;
-      segment.header = header.data();
-      segment.header_bytes = kHeaderBytes;
-      if (offset + payload_bytes > payload.size()) offset = 0;
-      segment.payload = &payload[offset];
-      segment.payload_bytes = payload_bytes;
-      offset += payload_bytes;
-    }
-    return lane->Send(burst) * uint64_t{settings.packet};
-  };
-  std::array<RxSegment, 64> out;
-  const auto poll_reply = [&] {
-    uint64_t arrived = 0;
-    const size_t count = lane->Receive(out, Time::FromNanos(NowNanos()));
-    if (count > 0) std::memcpy(&arrived, out[count - 1].data, sizeof(arrived));
-    return arrived;
-  };
-  return Drive(settings, send_burst, poll_reply);
-}
-
-Totals AskRaw(const Settings& settings, const LaneAddress& server) {
+StreamTotals AskRaw(const Settings& settings, const LaneAddress& server) {
   SocketAddress bound, to;
   const int fd = OpenRawSocket(settings.bind, 1 << 20, false, bound);
   ToSocketAddress(server, to);
   if (connect(fd, &to.generic, to.size) != 0) Fail("connect failed");
-  const int segment = static_cast<int>(settings.packet);
+  const int segment = static_cast<int>(settings.stream.packet);
   setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
-  const size_t burst_bytes = size_t{settings.packet} * settings.burst;
-  std::vector<uint8_t> payload(kPayloadMemory + burst_bytes, 2);
+  const size_t burst_bytes = size_t{settings.stream.packet} * settings.stream.burst;
+  std::vector<uint8_t> payload(kStreamMemory + burst_bytes, 2);
   size_t offset = 0;
   const auto send_burst = [&]() -> uint64_t {
     if (offset + burst_bytes > payload.size()) offset = 0;
@@ -203,7 +97,7 @@ Totals AskRaw(const Settings& settings, const LaneAddress& server) {
     uint64_t arrived = 0;
     return recv(fd, &arrived, sizeof(arrived), MSG_DONTWAIT) == sizeof(arrived) ? arrived : 0;
   };
-  return Drive(settings, send_burst, poll_reply);
+  return DriveStream(settings.stream, send_burst, poll_reply);
 }
 
 void Serve(const Settings& settings, const Publish& publish) {
@@ -211,30 +105,20 @@ void Serve(const Settings& settings, const Publish& publish) {
   if (settings.raw) {
     ServeRaw(settings, publish);
   } else {
-    ServeLane(settings, publish);
+    ServeStream(*MakeLane(settings), publish);
   }
 }
 
-Totals Ask(const Settings& settings, const std::string& server) {
+StreamTotals Ask(const Settings& settings, const std::string& server) {
   PinTo(settings.cpu);
   const auto peer = ParseLaneAddress(server);
   if (!peer.ok()) Fail(std::string(peer.status().message()));
-  return settings.raw ? AskRaw(settings, *peer) : AskLane(settings, *peer);
+  return settings.raw ? AskRaw(settings, *peer) : AskStream(settings.stream, *MakeLane(settings), *peer);
 }
 
-void Print(const Settings& settings, const Totals& totals, double server_cpu) {
-  const double packets = static_cast<double>(totals.arrived) / settings.packet;
-  nlohmann::ordered_json result;
-  result["program"] = settings.raw ? "udp_throughput --raw" : "udp_throughput";
-  result["packet_bytes"] = settings.packet;
-  result["burst"] = settings.burst;
-  result["window_bytes"] = settings.window;
-  result["seconds"] = totals.seconds;
-  result["gbps"] = static_cast<double>(totals.arrived) * 8e-9 / totals.seconds;
-  result["lost_bytes"] = totals.sent - totals.arrived;
-  result["client_cpu_ns_per_packet"] = totals.cpu * 1e9 / packets;
-  if (server_cpu > 0) result["server_cpu_ns_per_packet"] = server_cpu * 1e9 / packets;
-  std::cout << result.dump() << std::endl;
+void Print(const Settings& settings, const StreamTotals& totals, double server_cpu) {
+  const char* program = settings.raw ? "udp_throughput --raw" : "udp_throughput";
+  std::cout << DescribeStream(program, settings.stream, totals, server_cpu).dump() << std::endl;
 }
 
 int Main(int argc, char** argv) {
@@ -242,10 +126,10 @@ int Main(int argc, char** argv) {
   CLI::App app("Throughput of the UDP lane or of plain sockets, windowed, both ends spinning");
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--packet", settings.packet, "bytes of a packet")->check(CLI::Range(64, 65'000));
-  app.add_option("--burst", settings.burst, "packets of a burst")->check(CLI::Range(1, 4096));
-  app.add_option("--window", settings.window, "bytes in flight at most");
-  app.add_option("--seconds", settings.seconds, "how long")->check(CLI::Range(0.01, 600.0));
+  app.add_option("--packet", settings.stream.packet, "bytes of a packet")->check(CLI::Range(64, 65'000));
+  app.add_option("--burst", settings.stream.burst, "packets of a burst")->check(CLI::Range(1, 4096));
+  app.add_option("--window", settings.stream.window, "bytes in flight at most");
+  app.add_option("--seconds", settings.stream.seconds, "how long")->check(CLI::Range(0.01, 600.0));
   app.add_option("--bind", settings.bind, "own address and port");
   app.add_option("--cpu", settings.cpu, "CPU to run on (local: the client's)");
   app.add_option("--mtu", settings.mtu, "the lane's mtu; 0: the interface's");
@@ -272,7 +156,7 @@ int Main(int argc, char** argv) {
     settings.cpu = cpus[0];
     other.cpu = cpus[1];
   }
-  Totals totals;
+  StreamTotals totals;
   const double server_cpu = RunBoth([&](const Publish& publish) { Serve(other, publish); },
                                     [&](const std::string& address) { totals = Ask(settings, address); });
   Print(settings, totals, server_cpu);

@@ -15,8 +15,10 @@
 namespace paceline {
 namespace {
 
-constexpr int kBindTries = 50;
-constexpr useconds_t kBindRetryMicros = 10'000;
+// The kernel takes a closed socket off its queue by a worker thread, which waits for whoever else changes interfaces:
+// for seconds, where many network namespaces end. Five seconds in all.
+constexpr int kBindTries = 250;
+constexpr useconds_t kBindRetryMicros = 20'000;
 
 absl::Status BindError(int error, const XdpQueue::Options& options, size_t memory_bytes) {
   const std::string where = absl::StrCat("receive queue ", options.queue, " of interface ", options.interface);
@@ -95,7 +97,6 @@ absl::Status XdpQueue::Open() {
   if (!zero_copy_) {
     why_copy_ = std::strerror(error);
     error = Bind(XDP_COPY);
-    // The kernel takes a closed socket off its queue a little later, by a worker thread of its own.
     for (int tries = 0; error == EBUSY && tries < kBindTries; ++tries) {
       usleep(kBindRetryMicros);
       error = Bind(XDP_COPY);

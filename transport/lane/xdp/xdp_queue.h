@@ -36,7 +36,8 @@ class XdpQueue {
     uint32_t transmit_chunks = 0;  // a power of two
   };
 
-  // Binds by zero copy where the driver has it, else by copying.
+  // Binds by zero copy where the driver has it, else by copying. Waits for a socket that was closed just now to leave
+  // the queue, five seconds at most.
   static absl::StatusOr<std::unique_ptr<XdpQueue>> Create(const XdpLibrary& library, const Options& options);
   ~XdpQueue();
   XdpQueue(const XdpQueue&) = delete;
