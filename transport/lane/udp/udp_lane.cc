@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_link_monitor.h"
+#include "transport/lane/udp/udp_mtu.h"
 #include "transport/lane/udp/udp_peers.h"
 #include "transport/lane/udp/udp_receiver.h"
 #include "transport/lane/udp/udp_sender.h"
@@ -21,13 +22,9 @@ namespace paceline {
 namespace {
 
 constexpr size_t kSpareBufferBytes = 64 << 10;  // some answers to strangers
-constexpr uint32_t kUdpHeader = 8;
-constexpr uint32_t kMinMtuV4 = 576;            // RFC 791
-constexpr uint32_t kMinMtuV6 = 1280;           // RFC 8200
-constexpr uint32_t kMaxMtu = 9216;             // jumbo frames as switches know them
-constexpr uint32_t kEthernetOverhead = 38;     // header, checksum, preamble and gap
-constexpr uint32_t kLoopbackMtu = 16384;       // measured, see docs/lanes/udp.md
-constexpr uint32_t kMaxDatagramBytes = 65507;  // what 16 bits of IP length leave
+constexpr uint32_t kMaxMtu = 9216;              // jumbo frames as switches know them
+constexpr uint32_t kLoopbackMtu = 16384;        // measured, see docs/lanes/udp.md
+constexpr uint32_t kMaxDatagramBytes = 65507;   // what 16 bits of IP length leave
 // Which Receive calls also look at the link: an idle poll loop gets there within microseconds, and a system call more
 // in 64 or 1024 does not show.
 constexpr uint32_t kIdlePollsPerLinkPoll = 64;
@@ -35,20 +32,6 @@ constexpr uint32_t kBusyPollsPerLinkPoll = 1024;
 // A segment is stamped before its burst waits for the processor and the kernel, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
 constexpr size_t kRoom = 1024;  // segments; Send itself takes whatever it is given until the kernel is full
-
-uint32_t IpHeaderBytes(const SocketAddress& address) { return address.family() == AF_INET ? 20 : 40; }
-
-absl::StatusOr<uint32_t> ChooseMtu(const UdpLaneOptions& options, const UdpBindPoint& point) {
-  const uint32_t interface_mtu = point.interface.mtu;
-  if (options.mtu == 0) return std::min(interface_mtu, point.interface.loopback ? kLoopbackMtu : kMaxMtu);
-  const uint32_t least = point.address.family() == AF_INET ? kMinMtuV4 : kMinMtuV6;
-  if (options.mtu < least || options.mtu > interface_mtu) {
-    return absl::InvalidArgumentError(absl::StrCat("UDP lane mtu ", options.mtu, " on interface ", point.interface.name,
-                                                   ": may be ", least, " to ", interface_mtu,
-                                                   ", or 0 for the interface's"));
-  }
-  return options.mtu;
-}
 
 class UdpLane final : public Lane {
  public:
@@ -93,7 +76,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
                                   const UdpLaneOptions& options) {
   const UdpSocket& main = sockets.front();
   LaneCapabilities result;
-  result.max_packet_bytes = std::min(mtu - IpHeaderBytes(point.address) - kUdpHeader, kMaxDatagramBytes);
+  result.max_packet_bytes = std::min(mtu - UdpOverhead(point.address), kMaxDatagramBytes);
   result.this_machine_only = point.interface.loopback;
   result.costly_receive = true;
   result.ecn = main.ecn;
@@ -103,7 +86,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   result.burst_segments =
       options.gso && main.gso ? std::clamp<uint32_t>(fit, 1, static_cast<uint32_t>(UdpSender::kMaxSegments)) : 1;
   result.entropies = static_cast<uint32_t>(sockets.size());
-  result.header_bytes = (point.interface.loopback ? 0 : kEthernetOverhead) + IpHeaderBytes(point.address) + kUdpHeader;
+  result.header_bytes = (point.interface.loopback ? 0 : kEthernetOverhead) + UdpOverhead(point.address);
   // The kernel counts its own overhead too (up to half of it with full packets) and gives memory back in lumps of a
   // quarter of the buffer: what is left of the limit then holds payload. Measured, see docs/lanes/udp.md.
   result.receive_buffer_bytes = main.receive_buffer_bytes / 8 * 3;
@@ -111,18 +94,12 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   return result;
 }
 
-int SendBufferBytes(int socket) {
-  int bytes = 0;
-  socklen_t size = sizeof(bytes);
-  return getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
-}
-
 UdpSender::Options MakeSenderOptions(const LaneCapabilities& capabilities, const std::vector<UdpSocket>& sockets,
                                      const UdpSocket& spare, const UdpLaneOptions& options) {
   UdpSender::Options result;
   for (const UdpSocket& socket : sockets) result.sockets.push_back(socket.fd.get());
   result.spare_socket = spare.fd.get();
-  result.most_queued_bytes = SendBufferBytes(result.sockets.front()) / 4;
+  result.most_queued_bytes = static_cast<int>(sockets.front().send_buffer_bytes / 4);
   result.ipv6 = sockets.front().address.family() == AF_INET6;
   result.gso = options.gso && sockets.front().gso;
   result.ecn = capabilities.ecn;
@@ -153,7 +130,8 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
   }
   const absl::StatusOr<UdpBindPoint> point = ResolveBindAddress(options.bind_address);
   if (!point.ok()) return point.status();
-  const absl::StatusOr<uint32_t> mtu = ChooseMtu(options, *point);
+  const uint32_t usual = std::min(point->interface.mtu, point->interface.loopback ? kLoopbackMtu : kMaxMtu);
+  const absl::StatusOr<uint32_t> mtu = ChooseMtu(*point, options.mtu, usual, point->interface.mtu);
   if (!mtu.ok()) return mtu.status();
   absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> monitor =
       UdpLinkMonitor::Create(point->interface.index, point->address);

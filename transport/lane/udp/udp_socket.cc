@@ -37,6 +37,13 @@ absl::Status BindError(int error, const UdpSocketOptions& options) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot bind a UDP socket to ", where));
 }
 
+// The limit that the kernel has set; 0: not known.
+size_t BufferBytes(int fd, int option) {
+  int bytes = 0;
+  socklen_t size = sizeof(bytes);
+  return getsockopt(fd, SOL_SOCKET, option, &bytes, &size) == 0 ? static_cast<size_t>(bytes) : 0;
+}
+
 // What arrives at a socket that only sends is dropped before it takes memory.
 void DropAllArrivals(int fd) {
   sock_filter drop{BPF_RET | BPF_K, 0, 0, 0};
@@ -53,11 +60,7 @@ void ConfigureReceiving(const UdpSocketOptions& options, bool v4, UdpSocket& soc
   socket.timestamps = options.timestamps && SetOption(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
   SetOption(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
   SetBuffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.receive_buffer_bytes);
-  int bytes = 0;
-  socklen_t size = sizeof(bytes);
-  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) == 0) {
-    socket.receive_buffer_bytes = static_cast<size_t>(bytes);
-  }
+  socket.receive_buffer_bytes = BufferBytes(fd, SO_RCVBUF);
 }
 
 }  // namespace
@@ -89,6 +92,7 @@ absl::StatusOr<UdpSocket> OpenUdpSocket(const UdpSocketOptions& options) {
   if (options.ecn) result.ecn = set_class(traffic_class | kEct0);
   if (!options.receives) DropAllArrivals(fd);  // before bind: nothing slips in
   if (options.send_buffer_bytes > 0) SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.send_buffer_bytes);
+  result.send_buffer_bytes = BufferBytes(fd, SO_SNDBUF);
   if (options.receives) {
     const bool marks_sent = result.ecn;
     ConfigureReceiving(options, v4, result);

@@ -33,7 +33,8 @@ struct UdpSocket {
   bool gro = false;                 // UDP_GRO is on
   bool ecn = false;                 // marks are sent and, on receiving sockets, seen
   bool timestamps = false;          // SO_TIMESTAMPNS is on
-  size_t receive_buffer_bytes = 0;  // the kernel's limit: payload and its own overhead together
+  size_t send_buffer_bytes = 0;     // the kernel's limit: payload and its own overhead together
+  size_t receive_buffer_bytes = 0;  // the same, of receiving sockets
 };
 
 // A non-blocking socket, never fragmenting (DF set, path MTU messages ignored so that a forged one cannot stop a lane).

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_link_monitor.h"
+#include "transport/lane/udp/udp_mtu.h"
 #include "transport/lane/udp/udp_peers.h"
 #include "transport/lane/udp/udp_socket.h"
 #include "transport/lane/xdp/xdp_library.h"
@@ -29,10 +30,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kMinMtuV4 = 576;   // RFC 791
-constexpr uint32_t kMinMtuV6 = 1280;  // RFC 8200
 constexpr uint32_t kMaxMtu = XdpQueue::kMaxFrameBytes - kEthernetHeaderBytes;
-constexpr uint32_t kEthernetOverhead = 38;  // header, checksum, preamble and gap
 // Of all queues together, divided among them: what does not fit into the cache costs more with each chunk.
 constexpr uint32_t kReceiveChunks = 2048, kTransmitChunks = 1024;
 constexpr uint32_t kLeastReceiveChunks = 256, kLeastTransmitChunks = 128;
@@ -49,21 +47,6 @@ constexpr Duration kDelayError = Duration::Millis(1);
 
 absl::Status Blame(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("lane \"xdp\": ", status.message()));
-}
-
-uint32_t IpHeaderBytes(const SocketAddress& address) {
-  return address.family() == AF_INET ? kIpv4HeaderBytes : kIpv6HeaderBytes;
-}
-
-absl::StatusOr<uint32_t> ChooseMtu(const XdpLaneOptions& options, const UdpBindPoint& point) {
-  const uint32_t most = std::min(point.interface.mtu, kMaxMtu);
-  if (options.mtu == 0) return most;
-  const uint32_t least = point.address.family() == AF_INET ? kMinMtuV4 : kMinMtuV6;
-  if (options.mtu < least || options.mtu > most) {
-    return absl::InvalidArgumentError(absl::StrCat("mtu ", options.mtu, " on interface ", point.interface.name,
-                                                   ": may be ", least, " to ", most, ", or 0 for the largest"));
-  }
-  return options.mtu;
 }
 
 struct Card {
@@ -177,7 +160,7 @@ class XdpLane final : public Lane {
 };
 
 LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& options) {
-  const uint32_t headers = IpHeaderBytes(parts.point.address) + kUdpHeaderBytes;
+  const uint32_t headers = UdpOverhead(parts.point.address);
   LaneCapabilities result;
   result.max_packet_bytes = parts.mtu - headers;
   result.ecn = options.ecn;
@@ -191,12 +174,6 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
       uint64_t{std::max(kReceiveChunks / std::bit_ceil(queues), kLeastReceiveChunks)} * result.max_packet_bytes / 2;
   result.link_rate = options.link_rate.is_zero() ? parts.point.interface.speed : options.link_rate;
   return result;
-}
-
-int SendBufferBytes(int socket) {
-  int bytes = 0;
-  socklen_t size = sizeof(bytes);
-  return getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0 ? bytes : 0;
 }
 
 XdpSender::Options MakeSenderOptions(const Parts& parts, const LaneCapabilities& capabilities,
@@ -215,7 +192,7 @@ XdpSender::Options MakeSenderOptions(const Parts& parts, const LaneCapabilities&
   result.by_kernel.ipv6 = !v4;
   result.by_kernel.ecn = parts.sockets.front().ecn;
   result.by_kernel.max_packet_bytes = capabilities.max_packet_bytes;
-  result.by_kernel.most_queued_bytes = SendBufferBytes(parts.sockets.front().fd.get()) / 4;
+  result.by_kernel.most_queued_bytes = static_cast<int>(parts.sockets.front().send_buffer_bytes / 4);
   result.by_kernel.spare_socket = parts.spare.fd.get();
   result.by_kernel.traffic_class = result.traffic_class;
   return result;
@@ -299,7 +276,8 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   const absl::StatusOr<Card> card = AskCard(parts.point.interface.name);
   if (!card.ok()) return card.status();
   parts.card = *card;
-  const absl::StatusOr<uint32_t> mtu = ChooseMtu(options, parts.point);
+  const uint32_t most = std::min(parts.point.interface.mtu, kMaxMtu);
+  const absl::StatusOr<uint32_t> mtu = ChooseMtu(parts.point, options.mtu, most, most);
   if (!mtu.ok()) return mtu.status();
   parts.mtu = *mtu;
   const uint32_t index = parts.point.interface.index;
