@@ -27,6 +27,9 @@ install(TARGETS paceline_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # wh
 if(TARGET paceline_study_mpi)
   install(TARGETS paceline_study_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
 endif()
+if(TARGET paceline_dpdk)
+  install(TARGETS paceline_dpdk LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
+endif()
 install(DIRECTORY api/cpp/paceline api/c/paceline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

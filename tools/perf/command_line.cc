@@ -4,10 +4,10 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "tools/perf/bootstrap.h"
 #include "tools/perf/session.h"
 #include "tools/perf/stream.h"
+#include "transport/engine/lane_factory.h"
 #include "transport/lane/impair/impairment.h"
 
 namespace paceline::tools {
@@ -43,7 +43,7 @@ void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
 
 void DeclareNetwork(CLI::App& app, PerfArguments& arguments) {
   app.add_option("--lane", arguments.lane, "how the network is driven (default udp; paceline info lists the lanes)");
-  app.add_option("--device", arguments.device, "interfaces or addresses, comma separated (default 127.0.0.1)");
+  app.add_option("--device", arguments.device, "interfaces, addresses or ports, comma separated (default 127.0.0.1)");
   app.add_option("--cc-set", arguments.cc_set, "a parameter of the algorithm, key=value; may be repeated");
   app.add_option("--impair", arguments.impair,
                  "a bad network on purpose: loss=1%,dup=1%,reorder=5%,corrupt=1%,delay=100us,seed=7");
@@ -142,8 +142,7 @@ absl::StatusOr<api::ContextOptions> ToContextOptions(const PerfArguments& argume
     options.lane = "udp";  // what is measured does not depend on who else is on this host
   }
   if (!arguments.device.empty()) {
-    const std::vector<std::string> devices = absl::StrSplit(arguments.device, ',', absl::SkipWhitespace());
-    options.bind = devices;
+    options.bind = SplitDevices(arguments.device);
   }
   if (!arguments.cc.empty()) {
     if (arguments.cc != options.congestion_control) options.congestion_control_parameters.clear();

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "transport/base/limits.h"
+#include "transport/lane/dpdk/dpdk_lane.h"
 #include "transport/lane/impair/impair_lane.h"
 #include "transport/lane/shm/shm_address.h"
 #include "transport/lane/shm/shm_lane.h"
@@ -19,7 +23,6 @@ namespace paceline {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
-constexpr char kPlanned[] = "planned, not in this build";
 
 // "192.0.2.1" and "fd00::2" are good enough for people; the lane wants a port and brackets.
 std::string WithPort(const std::string& device) {
@@ -130,12 +133,23 @@ absl::StatusOr<Lanes> CreateXdpLanes(const LaneFactoryOptions& options) {
   return lanes;
 }
 
+absl::StatusOr<Lanes> CreateDpdk(const LaneFactoryOptions& options) {
+  DpdkLaneOptions dpdk;
+  dpdk.devices = options.devices;
+  dpdk.eal_arguments = options.dpdk_eal;
+  dpdk.mtu = options.mtu;
+  dpdk.link_rate = options.link_rate;
+  dpdk.traffic_class = options.traffic_class;
+  return CreateDpdkLanes(dpdk);
+}
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
   if (options.kind == "shm") return CreateShmLanes(options);
   if (options.kind == "verbs") return CreateVerbsLanes(options);
   if (options.kind == "xdp") return CreateXdpLanes(options);
+  if (options.kind == "dpdk") return CreateDpdk(options);
   std::vector<std::string> usable;
   for (const LaneKindInfo& kind : ListLaneKinds()) {
     if (kind.name == options.kind) {
@@ -148,6 +162,19 @@ absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> SplitDevices(const std::string& text) {
+  std::vector<std::string> devices;
+  for (const absl::string_view piece : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const absl::string_view part = absl::StripAsciiWhitespace(piece);
+    if (!devices.empty() && absl::StrContains(part, '=')) {
+      absl::StrAppend(&devices.back(), ",", part);
+    } else {
+      devices.emplace_back(part);
+    }
+  }
+  return devices;
+}
 
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
   auto lanes = CreateKind(options);
@@ -163,7 +190,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
 }
 
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text) {
-  if (kind == "udp") return ParseLaneAddress(text);
+  if (kind == "udp" || kind == "dpdk") return ParseLaneAddress(text);
   return absl::UnimplementedError(absl::StrCat("lane \"", kind, "\" has no addresses that people write"));
 }
 
@@ -173,7 +200,7 @@ bool IsOfThisHost(const LaneAddress& address) {
 }
 
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address) {
-  return kind == "udp" ? FormatLaneAddress(address) : "";
+  return kind == "udp" || kind == "dpdk" ? FormatLaneAddress(address) : "";
 }
 
 absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {
@@ -195,12 +222,13 @@ std::vector<LaneKindInfo> ListLaneKinds() {
   const absl::Status shm = CheckShmLane();
   const absl::Status verbs = CheckVerbsLane();
   const absl::Status xdp = CheckXdpLane();
+  const absl::Status dpdk = CheckDpdkLane();
   return {
       {"auto", true, "udp, and shm with peers that it reaches", ""},
       {"udp", true, "kernel UDP sockets, no privilege needed", ""},
       {"shm", shm.ok(), "shared memory between processes of one host and user", std::string(shm.message())},
       {"xdp", xdp.ok(), "AF_XDP sockets of an Ethernet interface, past the kernel's stack", std::string(xdp.message())},
-      {"dpdk", false, "ports that DPDK drives", kPlanned},
+      {"dpdk", dpdk.ok(), "ports that DPDK drives", std::string(dpdk.message())},
       {"verbs", verbs.ok(), "RDMA cards by rdma-core (UD and UC)", std::string(verbs.message())},
       {"sim", false, "the simulated fabric", "used by `paceline study`, carries no real traffic"},
   };

@@ -23,7 +23,8 @@ struct ContextOptions {
   // memory with processes of this host and user.
   std::string lane = "auto";
   // PACELINE_BIND, comma separated: interfaces ("eth0") or addresses ("192.0.2.1", "[fd00::2]:4791"), a port (lane)
-  // each. Empty: 127.0.0.1, which only processes of this machine reach.
+  // each; with lane "dpdk" ports and their settings ("net_memif0,role=server,address=192.0.2.1"). Empty: 127.0.0.1,
+  // which only processes of this machine reach.
   std::vector<std::string> bind;
   uint32_t mtu = 0;      // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
   double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
@@ -31,6 +32,9 @@ struct ContextOptions {
   // times four). Its two lowest bits are ECN's: they are the transport's and not taken from here. Lanes without IP
   // ignore it.
   uint8_t traffic_class = 0;
+  // PACELINE_DPDK_EAL: arguments with which DPDK starts, beside those that Paceline chooses or in their place
+  // (docs/lanes/dpdk.md); only in the process's first context with lane "dpdk", and not where the application runs DPDK.
+  std::string dpdk_eal;
   std::string impair;  // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
   // -- security (docs/security.md)

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "transport/engine/lane_factory.h"
 
 namespace paceline::api {
 namespace {
@@ -17,11 +18,8 @@ class Reader {
     if (const char* text = std::getenv(name)) out = text;
   }
 
-  void List(const char* name, std::vector<std::string>& out) {
-    if (const char* text = std::getenv(name)) {
-      const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
-      out = parts;
-    }
+  void Devices(const char* name, std::vector<std::string>& out) {
+    if (const char* text = std::getenv(name)) out = SplitDevices(text);
   }
 
   void Pairs(const char* name, std::map<std::string, std::string>& out) {
@@ -87,10 +85,11 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   ContextOptions options = std::move(defaults);
   Reader reader;
   reader.Text("PACELINE_LANE", options.lane);
-  reader.List("PACELINE_BIND", options.bind);
+  reader.Devices("PACELINE_BIND", options.bind);
   reader.Number("PACELINE_MTU", options.mtu);
   reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
   reader.Number("PACELINE_TRAFFIC_CLASS", options.traffic_class);
+  reader.Text("PACELINE_DPDK_EAL", options.dpdk_eal);
   reader.Text("PACELINE_IMPAIR", options.impair);
   reader.Text("PACELINE_KEY_FILE", options.key_file);
   reader.Switch("PACELINE_ENCRYPT", options.encrypt);

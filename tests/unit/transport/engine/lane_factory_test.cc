@@ -38,11 +38,20 @@ TEST(LaneFactory, NamesWhatIsWrong) {
   options.kind = "carrier_pigeon";
   EXPECT_THAT(ErrorOf(options), HasSubstr("carrier_pigeon"));
   EXPECT_THAT(ErrorOf(options), HasSubstr("udp"));
-  options.kind = "dpdk";
+  options.kind = "xdp";
   EXPECT_THAT(ErrorOf(options), HasSubstr("planned"));
   options.kind = "udp";
   options.devices = {"no_such_card0"};
   EXPECT_THAT(ErrorOf(options), HasSubstr("no_such_card0"));
+}
+
+TEST(LaneFactory, ADevicesSettingsStayWithIt) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(SplitDevices("eth0, 192.0.2.1,,[fd00::2]:4791"), ElementsAre("eth0", "192.0.2.1", "[fd00::2]:4791"));
+  EXPECT_THAT(SplitDevices("net_memif0,role=server,socket=/run/a,net_memif1,role=client"),
+              ElementsAre("net_memif0,role=server,socket=/run/a", "net_memif1,role=client"));
+  EXPECT_THAT(SplitDevices("a=b"), ElementsAre("a=b"));
+  EXPECT_TRUE(SplitDevices("").empty());
 }
 
 TEST(LaneFactory, SaysWhyAKindIsNotUsable) {

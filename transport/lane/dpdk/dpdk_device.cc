@@ -1,0 +1,111 @@
+#include "transport/lane/dpdk/dpdk_device.h"
+
+#include <arpa/inet.h>
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace paceline {
+namespace {
+
+absl::Status Wrong(const std::string& device, const std::string& key, const std::string& value, const char* advice) {
+  return absl::InvalidArgumentError(absl::StrCat("DPDK port ", device, ": ", key, "=", value, ": ", advice));
+}
+
+bool ParseIp(const std::string& text, IpVersion& version, IpAddress& out) {
+  out = IpAddress{};
+  version = text.find(':') == std::string::npos ? IpVersion::kV4 : IpVersion::kV6;
+  return inet_pton(version == IpVersion::kV4 ? AF_INET : AF_INET6, text.c_str(), out.data()) == 1;
+}
+
+bool CanBeOwn(const IpAddress& address, IpVersion version) {
+  if (version == IpVersion::kV6) return address[0] != 0xff && address != IpAddress{};
+  return address[0] != 0 && address[0] < 224;
+}
+
+absl::Status SetAddress(const std::string& value, DpdkDevice& device) {
+  constexpr char kAdvice[] = "write an address that is one host's, like 192.0.2.1/24 or fd00::1/64";
+  const std::vector<std::string> parts = absl::StrSplit(value, '/');
+  if (parts.size() > 2 || !ParseIp(parts[0], device.version, device.address) ||
+      !CanBeOwn(device.address, device.version)) {
+    return Wrong(device.name, "address", value, kAdvice);
+  }
+  uint32_t bits = 0;
+  const uint32_t most = device.version == IpVersion::kV4 ? 32 : 128;
+  if (parts.size() == 2 && (!absl::SimpleAtoi(parts[1], &bits) || bits < 1 || bits > most)) {
+    return Wrong(device.name, "address", value, kAdvice);
+  }
+  device.prefix_bits = static_cast<uint8_t>(bits);
+  return absl::OkStatus();
+}
+
+bool AreHexadecimal(std::string_view text, size_t least, size_t most) {
+  if (text.size() < least || text.size() > most) return false;
+  for (const char c : text) {
+    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsPciAddress(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || !AreHexadecimal(name.substr(dot + 1), 1, 1)) return false;
+  const std::vector<std::string> parts = absl::StrSplit(std::string(name.substr(0, dot)), ':');
+  if (parts.size() == 3 && !AreHexadecimal(parts[0], 4, 8)) return false;
+  return (parts.size() == 2 || parts.size() == 3) && AreHexadecimal(parts[parts.size() - 2], 2, 2) &&
+         AreHexadecimal(parts.back(), 2, 2);
+}
+
+absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
+  const std::vector<std::string> parts = absl::StrSplit(std::string(text), ',');
+  DpdkDevice device;
+  device.name = parts[0];
+  device.devargs = parts[0];
+  if (device.name.empty() || device.name.find('=') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("DPDK port \"", std::string(text),
+                     "\": begin with a PCI address (0000:3b:00.0) or the name of a port (net_memif0)"));
+  }
+  bool has_address = false;
+  std::string gateway;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::pair<std::string, std::string> setting = absl::StrSplit(parts[i], absl::MaxSplits('=', 1));
+    const auto& [key, value] = setting;
+    if (key == "address") {
+      if (absl::Status status = SetAddress(value, device); !status.ok()) return status;
+      has_address = true;
+    } else if (key == "gateway") {
+      gateway = value;
+    } else if (key == "udp_port") {
+      uint32_t port = 0;
+      if (!absl::SimpleAtoi(value, &port) || port < 1 || port > 65535) {
+        return Wrong(device.name, key, value, "write a number from 1 to 65535");
+      }
+      device.udp_port = static_cast<uint16_t>(port);
+    } else {
+      absl::StrAppend(&device.devargs, ",", parts[i]);
+    }
+  }
+  if (!has_address) {
+    return absl::InvalidArgumentError(absl::StrCat("DPDK port ", device.name,
+                                                   " has no IP address, as no kernel knows it: write ", device.devargs,
+                                                   ",address=192.0.2.1/24 (one of the subnet that it is in)"));
+  }
+  if (!gateway.empty()) {
+    IpVersion version = IpVersion::kV4;
+    device.gateway.emplace();
+    if (!ParseIp(gateway, version, *device.gateway) || version != device.version || device.prefix_bits == 0) {
+      return Wrong(device.name, "gateway", gateway,
+                   "write an address of the same kind as address=, which must say its prefix (/24)");
+    }
+  }
+  return device;
+}
+
+}  // namespace paceline

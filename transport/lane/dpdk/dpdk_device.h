@@ -1,0 +1,41 @@
+// The text that names a port and says what it is to be: "NAME[,key=value...]".
+//
+// Ours are, in any order:
+//   address=192.0.2.1/24, address=fd00::1/64   the port's own IP address, needed; without "/bits" every address is on
+//                                              the link
+//   gateway=192.0.2.254                        who takes what is not on the link
+//   udp_port=49152                             the UDP port that receives, 1 to 65535
+// All others are the driver's and go to DPDK with the name.
+//
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "transport/lane/ethernet/frame.h"
+
+namespace paceline {
+
+struct DpdkDevice {
+  static constexpr uint16_t kDefaultUdpPort = 49152;  // the first that is nobody's (RFC 6335)
+
+  std::string name;     // "0000:3b:00.0", "net_memif0", or whatever a running application called its port
+  std::string devargs;  // the name and what its driver takes
+  IpVersion version = IpVersion::kV4;
+  IpAddress address{};
+  uint8_t prefix_bits = 0;
+  std::optional<IpAddress> gateway;
+  uint16_t udp_port = kDefaultUdpPort;
+};
+
+// The error names the device, the key at fault and what it may be.
+absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text);
+
+// "0000:3b:00.0" or "3b:00.0".
+bool IsPciAddress(std::string_view name);
+
+}  // namespace paceline

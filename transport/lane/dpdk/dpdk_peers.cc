@@ -1,0 +1,72 @@
+#include "transport/lane/dpdk/dpdk_peers.h"
+
+#include <arpa/inet.h>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/string_view.h"
+#include "transport/lane/udp/udp_address.h"
+
+namespace paceline {
+
+LaneAddress ToLaneAddress(IpVersion version, const IpAddress& address, uint16_t port) {
+  SocketAddress socket_address;
+  if (version == IpVersion::kV4) {
+    socket_address.v4 = sockaddr_in{};
+    socket_address.v4.sin_family = AF_INET;
+    socket_address.v4.sin_port = htons(port);
+    std::memcpy(&socket_address.v4.sin_addr, address.data(), 4);
+  } else {
+    socket_address.v6.sin6_family = AF_INET6;
+    socket_address.v6.sin6_port = htons(port);
+    std::memcpy(&socket_address.v6.sin6_addr, address.data(), 16);
+  }
+  return FromSocketAddress(socket_address, false);
+}
+
+size_t DpdkPeers::AddressHash::operator()(const LaneAddress& address) const {
+  return absl::Hash<absl::string_view>()(
+      absl::string_view(reinterpret_cast<const char*>(address.bytes.data()), address.size));
+}
+
+uint32_t DpdkPeers::Open(const LaneAddress& address) {
+  if (const auto known = numbers_.find(address); known != numbers_.end()) {
+    ++peers_[known->second].references;
+    return known->second;
+  }
+  SocketAddress to;
+  if (!ToSocketAddress(address, to)) return kNowhere;
+  const bool v4 = to.family() == AF_INET;
+  if (v4 != (own_.version == IpVersion::kV4)) return kNowhere;
+  Peer peer;
+  peer.address = address;
+  peer.flow = own_;
+  peer.flow.destination_port = ntohs(v4 ? to.v4.sin_port : to.v6.sin6_port);
+  std::memcpy(peer.flow.destination.data(), v4 ? static_cast<const void*>(&to.v4.sin_addr) : &to.v6.sin6_addr,
+              v4 ? 4 : 16);
+  if (peer.flow.destination_port == 0 || peer.flow.destination == own_.source) return kNowhere;
+  peer.neighbour = neighbours_->Open(peer.flow.destination);
+  if (peer.neighbour == Neighbours::kNowhere) return kNowhere;
+  peer.references = 1;
+
+  uint32_t number = static_cast<uint32_t>(peers_.size());
+  if (free_.empty()) {
+    peers_.emplace_back();
+  } else {
+    number = free_.back();
+    free_.pop_back();
+  }
+  peers_[number] = peer;
+  numbers_[address] = number;
+  return number;
+}
+
+void DpdkPeers::Close(uint32_t peer) {
+  if (Find(peer) == nullptr) return;
+  Peer& closing = peers_[peer];
+  if (--closing.references > 0) return;
+  neighbours_->Close(closing.neighbour);
+  numbers_.erase(closing.address);
+  free_.push_back(peer);
+}
+
+}  // namespace paceline

@@ -1,0 +1,213 @@
+#include "transport/lane/dpdk/dpdk_port.h"
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "transport/lane/dpdk/dpdk_eal.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint16_t kEntries = 1024;        // of each queue
+constexpr unsigned kBuffersInHand = 1024;  // beside the queues: bursts, and what per-thread caches hold
+constexpr unsigned kCacheBuffers = 256;
+constexpr uint32_t kLeastMtu = 576;  // RFC 791
+constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
+constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+// A process at the other end of a memif, or a card that finds its link, may take so long at the start.
+constexpr int kStartAttempts = 200;
+constexpr std::chrono::milliseconds kStartInterval(10);
+
+// Drivers of ports made of software, and what their sources say (DPDK 22.11, drivers/net).
+struct SoftwareDriver {
+  const char* name;
+  bool this_machine_only;
+  bool copies_while_sending;
+};
+constexpr SoftwareDriver kSoftwareDrivers[] = {
+    {"net_memif", true, true},      {"net_ring", true, false},    {"net_null", true, true},
+    {"net_af_packet", false, true}, {"net_af_xdp", false, false}, {"net_tap", false, false},
+    {"net_pcap", false, false},     {"net_vhost", true, false},   {"net_virtio_user", true, false},
+};
+
+const SoftwareDriver* FindSoftwareDriver(const std::string& name) {
+  for (const SoftwareDriver& driver : kSoftwareDrivers) {
+    if (name == driver.name) return &driver;
+  }
+  return nullptr;
+}
+
+// The own address of a port that has none (net_ring, net_af_packet on lo), or has one by chance: processes forked from
+// one that had loaded DPDK draw the same. A local one, and another for each IP address.
+MacAddress MakeMac(const DpdkDevice& device) {
+  MacAddress mac = {{0x02, 0, 0, 0, 0, 0}};
+  for (size_t i = 0; i < device.address.size(); ++i) mac.bytes[1 + i % 5] ^= device.address[i];
+  return mac;
+}
+
+absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached) {
+  uint16_t id = 0;
+  attached = false;
+  if (rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0) return id;
+  LastDpdkErrors();
+  const int result = rte_dev_probe(device.devargs.c_str());
+  if (result < 0) {
+    return absl::NotFoundError(absl::StrCat("DPDK port ", device.devargs, " cannot be attached (",
+                                            rte_strerror(-result), "): ", LastDpdkErrors(),
+                                            "; docs/lanes/dpdk.md has advice"));
+  }
+  attached = true;
+  if (rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0) return id;
+  // Drivers of cards name their ports by the full PCI address.
+  if (rte_eth_dev_get_port_by_name(absl::StrCat("0000:", device.name).c_str(), &id) == 0) return id;
+  return absl::NotFoundError(absl::StrCat("DPDK attached ", device.devargs, " but no port has that name"));
+}
+
+}  // namespace
+
+absl::Status DpdkPort::Failed(const char* what, int error) const {
+  const std::string said = LastDpdkErrors();
+  return absl::FailedPreconditionError(
+      absl::StrCat("DPDK port ", name_, ": ", what, ": ", rte_strerror(-error), said.empty() ? "" : ": ", said));
+}
+
+absl::StatusOr<std::unique_ptr<DpdkPort>> DpdkPort::Open(const DpdkDevice& device, uint32_t mtu) {
+  bool attached = false;
+  const auto id = FindOrAttach(device, attached);
+  if (!id.ok()) return id.status();
+  std::unique_ptr<DpdkPort> port(new DpdkPort(*id, device.name, attached));
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(*id, &info); result != 0) return port->Failed("no information", result);
+  if (rte_eth_dev_is_valid_port(*id) == 0) return port->Failed("not a port", -ENODEV);
+  if (absl::Status status = port->Configure(device, mtu); !status.ok()) return status;
+  if (absl::Status status = port->Start(); !status.ok()) return status;
+  return port;
+}
+
+absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(id_, &info);
+  traits_.driver = info.driver_name;
+  const SoftwareDriver* software = FindSoftwareDriver(traits_.driver);
+  traits_.physical = software == nullptr;
+  traits_.this_machine_only = software != nullptr && software->this_machine_only;
+  traits_.is_memif_client = traits_.driver == "net_memif" && !absl::StrContains(device.devargs, "role=server");
+  traits_.copies_while_sending = software != nullptr && software->copies_while_sending &&
+                                 (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
+                                 !absl::StrContains(device.devargs, "zero-copy=yes");
+  traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
+  traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
+
+  uint16_t own_mtu = RTE_ETHER_MTU;
+  rte_eth_dev_get_mtu(id_, &own_mtu);
+  traits_.mtu = mtu != 0 ? mtu : std::min<uint32_t>(own_mtu, kMostMtu);
+  // Ports made of software state the largest frame of classic Ethernet and carry what their buffers hold.
+  const uint32_t most =
+      traits_.physical ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
+  if (traits_.mtu < kLeastMtu || traits_.mtu > most) {
+    return absl::InvalidArgumentError(absl::StrCat("DPDK port ", name_, ": mtu ", traits_.mtu, ": may be ", kLeastMtu,
+                                                   " to ", most, ", or 0 for the port's own (", own_mtu, ")"));
+  }
+
+  rte_eth_conf conf{};
+  conf.rxmode.mtu = traits_.physical ? traits_.mtu : std::min<uint32_t>(traits_.mtu, own_mtu);
+  if (traits_.finishes_udp_checksums) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+  if (traits_.copies_while_sending) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (traits_.checks_udp_checksums) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+  if (const int result = rte_eth_dev_configure(id_, 1, 1, &conf); result != 0) return Failed("configuration", result);
+  uint16_t receive = kEntries, send = kEntries;
+  if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive, &send); result != 0) {
+    return Failed("queue sizes", result);
+  }
+  traits_.receive_entries = receive;
+  const int socket = std::max(rte_eth_dev_socket_id(id_), 0);
+  if (absl::Status status = MakePools(traits_.mtu + kFrameOverhead, receive + send + kBuffersInHand, socket);
+      !status.ok()) {
+    return status;
+  }
+  const auto numa = static_cast<unsigned>(socket);
+  if (const int result = rte_eth_rx_queue_setup(id_, 0, receive, numa, nullptr, pool_); result != 0) {
+    return Failed("receive queue", result);
+  }
+  if (const int result = rte_eth_tx_queue_setup(id_, 0, send, numa, nullptr); result != 0) {
+    return Failed("send queue", result);
+  }
+
+  rte_ether_addr mac{};
+  rte_eth_macaddr_get(id_, &mac);
+  std::copy_n(mac.addr_bytes, traits_.mac.bytes.size(), traits_.mac.bytes.begin());
+  const bool by_chance = traits_.this_machine_only && !absl::StrContains(device.devargs, ",mac=");
+  if (by_chance || traits_.mac == MacAddress{}) traits_.mac = MakeMac(device);
+  return absl::OkStatus();
+}
+
+absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socket) {
+  static std::atomic<unsigned> made{0};
+  const unsigned number = made++;
+  const uint32_t room = (RTE_PKTMBUF_HEADROOM + frame_bytes + 63) / 64 * 64;
+  pool_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_", number).c_str(), count, kCacheBuffers, 0,
+                                  static_cast<uint16_t>(room), socket);
+  if (pool_ != nullptr && traits_.copies_while_sending) {
+    references_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), kBuffersInHand, kCacheBuffers,
+                                          0, 0, socket);
+  }
+  if (pool_ != nullptr && (references_ != nullptr || !traits_.copies_while_sending)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "DPDK port ", name_, ": no memory for ", count, " buffers of ", room, " bytes (", rte_strerror(rte_errno),
+      "): reserve more hugepages, or give more without them: PACELINE_DPDK_EAL=\"--no-huge -m 512\""));
+}
+
+absl::Status DpdkPort::Start() {
+  int result = rte_eth_dev_start(id_);
+  // The server of a memif may be a moment late.
+  for (int attempt = 0; result != 0 && traits_.is_memif_client && attempt < kStartAttempts; ++attempt) {
+    std::this_thread::sleep_for(kStartInterval);
+    result = rte_eth_dev_start(id_);
+  }
+  if (result != 0) return Failed("start", result);
+  started_ = true;
+  rte_eth_link link{};
+  if (traits_.physical && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
+    traits_.rate = Rate::Gbps(link.link_speed / 1e3);
+  }
+  // Where frames to the groups of neighbour discovery would be kept from us; not every driver has the switch.
+  rte_eth_allmulticast_enable(id_);
+  return absl::OkStatus();
+}
+
+DpdkPort::~DpdkPort() {
+  if (started_) rte_eth_dev_stop(id_);
+  if (attached_here_) {
+    rte_eth_dev_info info{};
+    rte_device* device = rte_eth_dev_info_get(id_, &info) == 0 ? info.device : nullptr;
+    rte_eth_dev_close(id_);
+    if (device != nullptr) rte_dev_remove(device);
+  }
+  // Buffers that a queue in memory still holds for another port must outlive this one.
+  for (rte_mempool* pool : {pool_, references_}) {
+    if (pool != nullptr && rte_mempool_full(pool) != 0) rte_mempool_free(pool);
+  }
+}
+
+bool DpdkPort::LinkUp() const {
+  rte_eth_link link{};
+  return started_ && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+void DpdkPort::Restart() {
+  if (started_) rte_eth_dev_stop(id_);
+  started_ = rte_eth_dev_start(id_) == 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,78 @@
+// One Ethernet port of DPDK: found by name or attached, set up with one queue a direction, its buffers, and what it can
+// do for us. A port that the application attached is set up and started here, and only stopped again at the end; one
+// that was attached here is removed.
+//
+// Thread rule: control path; the queues belong to one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "transport/base/time.h"
+#include "transport/lane/dpdk/dpdk_device.h"
+
+struct rte_mempool;
+
+namespace paceline {
+
+// What of the port the lane adapts to.
+struct DpdkPortTraits {
+  std::string driver;              // "net_mlx5"
+  bool physical = false;           // rather than made of software
+  bool this_machine_only = false;  // memory between processes or within one: no cable ends in it
+  bool is_memif_client = false;    // who connects; if the server goes, it has to do so again
+  // The driver has copied what a buffer refers to when its send call returns, and takes buffers in pieces: payload then
+  // leaves from where it lies. A card reads buffers later, when the payload may be its owner's again.
+  bool copies_while_sending = false;
+  bool finishes_udp_checksums = false;  // of what is sent
+  bool checks_udp_checksums = false;    // of what arrives
+  uint32_t mtu = 0;                     // bytes of the largest IP packet
+  uint16_t receive_entries = 0;         // packets that wait for us
+  Rate rate;                            // zero: made of software, or not known
+  MacAddress mac;
+};
+
+class DpdkPort {
+ public:
+  // EAL runs. `mtu`: bytes of an IP packet; 0: the port's own.
+  static absl::StatusOr<std::unique_ptr<DpdkPort>> Open(const DpdkDevice& device, uint32_t mtu);
+  ~DpdkPort();
+  DpdkPort(const DpdkPort&) = delete;
+  DpdkPort& operator=(const DpdkPort&) = delete;
+
+  uint16_t id() const { return id_; }
+  const std::string& name() const { return name_; }
+  const DpdkPortTraits& traits() const { return traits_; }
+  rte_mempool* pool() const { return pool_; }  // buffers that hold a whole frame
+  rte_mempool* references() const {
+    return references_;
+  }  // ones that refer to memory elsewhere; with copies_while_sending
+
+  // False after a restart that failed: its queues must not be touched.
+  bool started() const { return started_; }
+  // Whether the other end is there. A few reads of memory or of a register.
+  bool LinkUp() const;
+  // Stops and starts it: a memif client connects to a server that has come back.
+  void Restart();
+
+ private:
+  DpdkPort(uint16_t id, std::string name, bool attached_here)
+      : id_(id), name_(std::move(name)), attached_here_(attached_here) {}
+
+  absl::Status Configure(const DpdkDevice& device, uint32_t mtu);
+  absl::Status MakePools(uint32_t frame_bytes, unsigned count, int socket);
+  absl::Status Start();
+  absl::Status Failed(const char* what, int error) const;
+
+  uint16_t id_;
+  std::string name_;
+  bool attached_here_;
+  bool started_ = false;
+  rte_mempool* pool_ = nullptr;
+  rte_mempool* references_ = nullptr;
+  DpdkPortTraits traits_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,200 @@
+#include "transport/lane/dpdk/dpdk_sender.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kReferFrom = 256;        // bytes of payload
+constexpr uint16_t kFirstOtherPort = 1024;  // entropies whose sum is past the last port go on here
+constexpr uint32_t kPorts = 65536;
+
+uint32_t SizeOf(const TxSegment& segment) { return segment.header_bytes + segment.payload_bytes; }
+
+// Entropy 0 is the port that receives, so that who hears from it can answer.
+uint16_t SourcePort(uint16_t own, uint16_t entropy) {
+  const uint32_t port = uint32_t{own} + entropy;
+  return static_cast<uint16_t>(port < kPorts ? port : port - kPorts + kFirstOtherPort);
+}
+
+// The count of references that a buffer gives back when it is freed; nobody owns the memory, so nothing ends at zero.
+rte_mbuf_ext_shared_info* Unowned() {
+  static rte_mbuf_ext_shared_info* const info = [] {
+    auto* made = new rte_mbuf_ext_shared_info{};
+    made->free_cb = [](void*, void*) {};
+    rte_mbuf_ext_refcnt_set(made, 1);
+    return made;
+  }();
+  return info;
+}
+
+}  // namespace
+
+DpdkSender::DpdkSender(const DpdkPort* port, Neighbours* neighbours, uint32_t max_packet_bytes)
+    : port_(port), neighbours_(neighbours), max_packet_bytes_(max_packet_bytes) {
+  held_.reserve(kMostHeld);
+}
+
+DpdkSender::~DpdkSender() {
+  for (const Held& held : held_) rte_pktmbuf_free(held.frame);
+}
+
+bool DpdkSender::Sendable(const TxSegment& segment, const DpdkPeers& peers) const {
+  if (segment.kind != SegmentKind::kPacket || SizeOf(segment) > max_packet_bytes_) return false;
+  if (segment.payload == nullptr && segment.payload_bytes > 0) return false;  // phantom: for simulated lanes only
+  return peers.Find(segment.peer) != nullptr;
+}
+
+rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to,
+                            bool may_refer) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(port_->pool());
+  if (frame == nullptr) return nullptr;
+  const DpdkPortTraits& traits = port_->traits();
+  const bool refer = may_refer && segment.payload_bytes >= kReferFrom;
+  rte_mbuf* reference = refer ? rte_pktmbuf_alloc(port_->references()) : nullptr;
+  if (refer && reference == nullptr) {
+    rte_pktmbuf_free(frame);
+    return nullptr;
+  }
+
+  FrameFlow flow = peer.flow;
+  flow.destination_mac = to;
+  flow.source_port = SourcePort(flow.source_port, segment.entropy);
+  if (segment.ecn_capable) flow.traffic_class |= kEcnCapable;
+  const std::array<std::span<const uint8_t>, 2> pieces = {
+      {{segment.header, segment.header_bytes}, {segment.payload, segment.payload_bytes}}};
+  const UdpChecksumMode mode =
+      traits.finishes_udp_checksums ? UdpChecksumMode::kPseudoHeader : UdpChecksumMode::kWhereRequired;
+  auto* out = rte_pktmbuf_mtod(frame, uint8_t*);
+  size_t bytes = WriteFrameHeaders(flow, pieces, mode, out);
+  if (traits.finishes_udp_checksums) {
+    const bool v4 = flow.version == IpVersion::kV4;
+    frame->l2_len = kEthernetHeaderBytes;
+    frame->l3_len = v4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
+    frame->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
+  }
+  std::memcpy(out + bytes, segment.header, segment.header_bytes);
+  bytes += segment.header_bytes;
+  if (!refer && segment.payload_bytes > 0) {
+    std::memcpy(out + bytes, segment.payload, segment.payload_bytes);
+    bytes += segment.payload_bytes;
+  }
+  frame->data_len = static_cast<uint16_t>(bytes);
+  frame->pkt_len = static_cast<uint32_t>(bytes);
+  if (refer) {
+    const auto length = static_cast<uint16_t>(segment.payload_bytes);
+    rte_mbuf_ext_refcnt_update(Unowned(), 1);
+    rte_pktmbuf_attach_extbuf(reference, const_cast<uint8_t*>(segment.payload), RTE_BAD_IOVA, length, Unowned());
+    reference->data_off = 0;
+    reference->data_len = length;
+    frame->next = reference;
+    frame->nb_segs = 2;
+    frame->pkt_len += length;
+  }
+  return frame;
+}
+
+void DpdkSender::Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, LaneCounters& counters) {
+  const size_t most = segment.expendable ? kMostHeld / 2 : kMostHeld;
+  if (neighbours_->state(peer.neighbour) != Neighbours::State::kAsking || held_.size() >= most) {
+    ++counters.tx_drops;
+    return;
+  }
+  rte_mbuf* frame = Build(segment, peer, MacAddress{}, false);
+  if (frame == nullptr) {
+    ++counters.tx_drops;
+    return;
+  }
+  neighbours_->Keep(peer.neighbour);
+  held_.push_back({frame, peer.neighbour, SizeOf(segment)});
+}
+
+size_t DpdkSender::Flush(bool link_up, LaneCounters& counters) {
+  if (batch_size_ == 0) return 0;
+  ++counters.tx_calls;
+  size_t settled = rte_eth_tx_burst(port_->id(), 0, batch_.data(), static_cast<uint16_t>(batch_size_));
+  counters.tx_packets += settled;
+  for (size_t i = 0; i < settled; ++i) counters.tx_bytes += batch_bytes_[i];
+  if (settled < batch_size_) {
+    rte_pktmbuf_free_bulk(&batch_[settled], static_cast<unsigned>(batch_size_ - settled));
+    if (!link_up) {
+      counters.tx_drops += batch_size_ - settled;
+      settled = batch_size_;
+    }
+  }
+  batch_size_ = 0;
+  return settled;
+}
+
+size_t DpdkSender::Send(std::span<const TxSegment> segments, const DpdkPeers& peers, bool link_up,
+                        LaneCounters& counters) {
+  const bool may_refer = port_->traits().copies_while_sending;
+  size_t taken = 0;
+  while (taken < segments.size()) {
+    bool exhausted = false;
+    size_t built = taken;
+    for (; built < segments.size() && batch_size_ < kBatch; ++built) {
+      const TxSegment& segment = segments[built];
+      if (!Sendable(segment, peers)) break;
+      const DpdkPeers::Peer& peer = *peers.Find(segment.peer);
+      const MacAddress* to = neighbours_->Find(peer.neighbour);
+      if (to == nullptr) break;
+      rte_mbuf* frame = Build(segment, peer, *to, may_refer);
+      exhausted = frame == nullptr;
+      if (exhausted) break;
+      batch_[batch_size_] = frame;
+      batch_bytes_[batch_size_++] = SizeOf(segment);
+    }
+    const size_t settled = Flush(link_up, counters);
+    const bool full = settled < built - taken;
+    taken += settled;
+    if (full || exhausted) return taken;
+    if (taken == segments.size() || settled == kBatch) continue;
+    // The one that ended the batch.
+    const TxSegment& segment = segments[taken++];
+    if (Sendable(segment, peers)) {
+      Hold(segment, *peers.Find(segment.peer), counters);
+    } else {
+      ++counters.tx_drops;
+    }
+  }
+  return taken;
+}
+
+void DpdkSender::SendFrame(std::span<const uint8_t> frame) {
+  rte_mbuf* buffer = rte_pktmbuf_alloc(port_->pool());
+  if (buffer == nullptr) return;
+  std::memcpy(rte_pktmbuf_mtod(buffer, uint8_t*), frame.data(), frame.size());
+  buffer->data_len = static_cast<uint16_t>(frame.size());
+  buffer->pkt_len = static_cast<uint32_t>(frame.size());
+  if (rte_eth_tx_burst(port_->id(), 0, &buffer, 1) == 0) rte_pktmbuf_free(buffer);
+}
+
+void DpdkSender::ReleaseHeld(LaneCounters& counters) {
+  size_t kept = 0;
+  for (const Held& held : held_) {
+    if (neighbours_->state(held.neighbour) == Neighbours::State::kAsking) {
+      held_[kept++] = held;
+      continue;
+    }
+    const MacAddress* to = neighbours_->Find(held.neighbour);
+    neighbours_->Close(held.neighbour);
+    rte_mbuf* frame = held.frame;
+    if (to != nullptr) std::memcpy(rte_pktmbuf_mtod(frame, uint8_t*), to->bytes.data(), to->bytes.size());
+    ++counters.tx_calls;
+    if (to == nullptr || rte_eth_tx_burst(port_->id(), 0, &frame, 1) == 0) {
+      rte_pktmbuf_free(frame);
+      ++counters.tx_drops;
+      continue;
+    }
+    ++counters.tx_packets;
+    counters.tx_bytes += held.bytes;
+  }
+  held_.resize(kept);
+}
+
+}  // namespace paceline

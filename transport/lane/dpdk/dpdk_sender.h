@@ -1,0 +1,70 @@
+// The sending half of a dpdk lane: a frame for each segment, bursts of frames for the port.
+//
+// The headers of frame and packet are written into a buffer of the port's. The payload is copied behind them, or, where
+// the driver copies by itself while it sends (DpdkPortTraits::copies_while_sending), referred to where it lies; small
+// ones are always copied, which costs less than a second buffer. So memory is borrowed no longer than a call of Send.
+//
+// What is for a neighbour that is being asked for waits here, within a bound.
+//
+// Thread rule: the engine's thread. Nothing is allocated after construction but buffers of the port's own pools.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "transport/lane/dpdk/dpdk_peers.h"
+#include "transport/lane/dpdk/dpdk_port.h"
+#include "transport/lane/ethernet/neighbours.h"
+#include "transport/lane/lane.h"
+
+struct rte_mbuf;
+
+namespace paceline {
+
+class DpdkSender {
+ public:
+  static constexpr size_t kMostHeld = 64;  // frames that wait for neighbours
+
+  // The pointers outlive this. `max_packet_bytes`: larger segments are dropped and counted.
+  DpdkSender(const DpdkPort* port, Neighbours* neighbours, uint32_t max_packet_bytes);
+  ~DpdkSender();
+  DpdkSender(const DpdkSender&) = delete;
+  DpdkSender& operator=(const DpdkSender&) = delete;
+
+  // See Lane::Send. Stops early only when the queue is full; while the link is down what finds no room is dropped.
+  size_t Send(std::span<const TxSegment> segments, const DpdkPeers& peers, bool link_up, LaneCounters& counters);
+
+  // A frame as it is, or not at all when there is no room.
+  void SendFrame(std::span<const uint8_t> frame);
+
+  // Neighbours became known, or are given up: what waited for them leaves, or is dropped.
+  void ReleaseHeld(LaneCounters& counters);
+
+ private:
+  static constexpr size_t kBatch = 32;
+
+  struct Held {
+    rte_mbuf* frame = nullptr;
+    uint32_t neighbour = 0;
+    uint32_t bytes = 0;
+  };
+
+  bool Sendable(const TxSegment& segment, const DpdkPeers& peers) const;
+  // A buffer with the whole frame, or nullptr when there is none left.
+  rte_mbuf* Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, bool may_refer);
+  void Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, LaneCounters& counters);
+  // Sends the batch; returns how many of its frames left or were dropped.
+  size_t Flush(bool link_up, LaneCounters& counters);
+
+  const DpdkPort* port_;
+  Neighbours* neighbours_;
+  uint32_t max_packet_bytes_;
+  std::array<rte_mbuf*, kBatch> batch_{};
+  std::array<uint32_t, kBatch> batch_bytes_{};
+  size_t batch_size_ = 0;
+  std::vector<Held> held_;
+};
+
+}  // namespace paceline
