@@ -33,6 +33,7 @@ inline std::vector<ReceivedSegment> ReceiveSome(Lane& lane, size_t count, size_t
                                                 int patience_ms = 2000) {
   std::vector<ReceivedSegment> result;
   std::vector<RxSegment> out(out_size);
+  Time deadline = Time::Never();  // of a lane that cannot wake us
   while (result.size() < count) {
     const Time now = MonotonicNow();
     const size_t got = lane.Receive(out, now);
@@ -41,7 +42,13 @@ inline std::vector<ReceivedSegment> ReceiveSome(Lane& lane, size_t count, size_t
       if (out[i].payload != nullptr) bytes.append(reinterpret_cast<const char*>(out[i].payload), out[i].payload_bytes);
       result.push_back({bytes, *out[i].source, out[i].congestion_experienced, out[i].received_at, now});
     }
+    if (got > 0) deadline = Time::Never();
     if (got > 0) continue;
+    if (lane.wait_descriptor() < 0) {
+      if (deadline.is_never()) deadline = now + Duration::Millis(patience_ms);
+      if (now >= deadline) break;
+      continue;
+    }
     if (!lane.PrepareToWait()) continue;
     pollfd waiting{lane.wait_descriptor(), POLLIN, 0};
     if (poll(&waiting, 1, patience_ms) == 0) break;

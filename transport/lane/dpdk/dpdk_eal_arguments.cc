@@ -35,13 +35,10 @@ std::vector<std::string> EalArguments(const DpdkMachine& machine, std::string_vi
     arguments.insert(arguments.end(), more.begin(), more.end());
   };
   if (none_of({"-l", "-c", "--lcores"})) add({"-l", absl::StrCat(machine.core)});
-  if (none_of({"-m", "--no-huge", "--in-memory", "--socket-mem", "--huge-dir", "--legacy-mem", "--huge-unlink",
-               "--file-prefix", "--proc-type"})) {
-    if (machine.has_hugepages) {
-      add({"--in-memory"});
-    } else {
-      add({"--no-huge", "-m", kMegabytesWithoutHugepages});
-    }
+  if (none_of({"--no-huge", "--in-memory", "--huge-dir", "--legacy-mem", "--huge-unlink", "--file-prefix",
+               "--proc-type"})) {
+    add({machine.has_hugepages ? "--in-memory" : "--no-huge"});
+    if (!machine.has_hugepages && none_of({"-m"})) add({"-m", kMegabytesWithoutHugepages});
   }
   if (none_of({"--no-shconf", "--in-memory", "--file-prefix", "--proc-type"})) add({"--no-shconf"});
   if (none_of({"--telemetry", "--no-telemetry"})) add({"--no-telemetry"});

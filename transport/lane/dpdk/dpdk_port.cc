@@ -155,7 +155,9 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
 absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socket) {
   static std::atomic<unsigned> made{0};
   const unsigned number = made++;
-  const uint32_t room = (RTE_PKTMBUF_HEADROOM + frame_bytes + 63) / 64 * 64;
+  // Drivers that hand buffers to the kernel want no smaller ones than usual.
+  const uint32_t frame_room = std::max<uint32_t>((frame_bytes + 63) / 64 * 64, RTE_MBUF_DEFAULT_DATAROOM);
+  const uint32_t room = RTE_PKTMBUF_HEADROOM + frame_room;
   pool_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_", number).c_str(), count, kCacheBuffers, 0,
                                   static_cast<uint16_t>(room), socket);
   if (pool_ != nullptr && traits_.copies_while_sending) {
@@ -165,7 +167,7 @@ absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socke
   if (pool_ != nullptr && (references_ != nullptr || !traits_.copies_while_sending)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "DPDK port ", name_, ": no memory for ", count, " buffers of ", room, " bytes (", rte_strerror(rte_errno),
-      "): reserve more hugepages, or give more without them: PACELINE_DPDK_EAL=\"--no-huge -m 512\""));
+      "): reserve more hugepages, or give more without them: PACELINE_DPDK_EAL=\"-m 512\""));
 }
 
 absl::Status DpdkPort::Start() {

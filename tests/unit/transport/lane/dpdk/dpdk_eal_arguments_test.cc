@@ -27,7 +27,7 @@ TEST(DpdkEalArguments, HugepagesAreUsedWhereTheyAreAndCardsAreAllowedOneByOne) {
 
 TEST(DpdkEalArguments, WhatTheUserGivesTakesThePlaceOfWhatHasItsPurpose) {
   EXPECT_EQ(Text({}, " --lcores=1@0   -m 512 --log-level=*:debug "),
-            "paceline --no-shconf --no-telemetry --no-pci --lcores=1@0 -m 512 --log-level=*:debug");
+            "paceline --no-huge --no-shconf --no-telemetry --no-pci --lcores=1@0 -m 512 --log-level=*:debug");
   EXPECT_EQ(Text({}, "-l1 --file-prefix=job --telemetry -a0000:3b:00.0"),
             "paceline --log-level=*:error -l1 --file-prefix=job --telemetry -a0000:3b:00.0");
   EXPECT_EQ(Text({}, "--legacy-memory"),  // not the name of another

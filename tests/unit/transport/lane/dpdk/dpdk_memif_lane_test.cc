@@ -1,0 +1,136 @@
+// The lane over net_memif: shared memory between two ports, here of one process. The driver copies while it sends, so
+// payload is referred to and not copied by the lane.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+
+namespace paceline {
+namespace {
+
+class DpdkMemifTest : public DpdkTest {
+ protected:
+  void SetUp() override {
+    std::string folder = ::testing::TempDir() + "memif_XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+  }
+  void TearDown() override {
+    client_.reset();
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  std::string Device(const std::string& role, const std::string& address) const {
+    static int made = 0;
+    return absl::StrCat("net_memif_test", made++, ",role=", role, ",socket=", folder_.string(),
+                        "/s,socket-abstract=no,address=", address);
+  }
+  void StartServer() { server_ = MakeLane(Device("server", "192.0.2.1")); }
+  void StartClient() { client_ = MakeLane(Device("client", "192.0.2.2")); }
+
+  // Polls both until `done`, for at most 20 s.
+  template <typename Done>
+  bool PollUntil(Done done) {
+    const Time end = MonotonicNow() + Duration::Seconds(20);
+    while (!done()) {
+      if (MonotonicNow() > end) return false;
+      for (Lane* lane : {server_.get(), client_.get()}) {
+        if (lane != nullptr) lane->Receive(out_, MonotonicNow());
+      }
+    }
+    return true;
+  }
+  void ExpectTraffic() {
+    const uint32_t peer = client_->OpenPeer(server_->address());
+    ASSERT_NE(peer, 0u);
+    ASSERT_TRUE(PollUntil([&] { return client_->status().up && server_->status().up && client_->RoomTo(peer) > 0; }));
+    SegmentList list;
+    for (const uint32_t bytes : {0u, 100u, 255u + 24, 256u + 24, 1400u, 1472u}) list.Add(peer, 0, bytes);
+    ASSERT_EQ(client_->Send(list.all()), list.size());
+    const auto got = ReceiveSome(*server_, list.size());
+    ASSERT_EQ(got.size(), list.size());
+    for (size_t i = 0; i < list.size(); ++i) EXPECT_EQ(got[i].bytes, list.contents(i));
+    client_->ClosePeer(peer);
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<Lane> server_, client_;
+  std::array<RxSegment, 64> out_;
+};
+
+TEST_F(DpdkMemifTest, ServerAndClientMeetAndStateThatTheyStayOnThisMachine) {
+  StartServer();
+  ASSERT_TRUE(server_ != nullptr);
+  EXPECT_FALSE(server_->status().up) << "nobody has connected";
+  StartClient();
+  ASSERT_TRUE(client_ != nullptr);
+  ExpectTraffic();
+  EXPECT_TRUE(server_->capabilities().this_machine_only);
+  EXPECT_TRUE(server_->capabilities().keeps_bytes_intact);
+}
+
+TEST_F(DpdkMemifTest, WhatIsSentIsWhatStoodThereDuringTheCall) {
+  StartServer();
+  StartClient();
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  const uint32_t peer = client_->OpenPeer(server_->address());
+  ASSERT_TRUE(PollUntil([&] { return client_->status().up && client_->RoomTo(peer) > 0; }));
+  std::string payload(1400, 'a');
+  TxSegment segment;
+  segment.peer = peer;
+  segment.payload = reinterpret_cast<const uint8_t*>(payload.data());
+  segment.payload_bytes = 1400;
+  for (int i = 0; i < 500; ++i) {  // more than one batch of references
+    std::fill(payload.begin(), payload.end(), static_cast<char>('a' + i % 26));
+    ASSERT_EQ(client_->Send({&segment, 1}), 1u) << i;
+    std::fill(payload.begin(), payload.end(), '#');  // the buffer is its owner's again
+    const auto got = ReceiveSome(*server_, 1);
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].bytes, std::string(1400, static_cast<char>('a' + i % 26)));
+  }
+}
+
+TEST_F(DpdkMemifTest, AClientComesBackToAServerThatWasAway) {
+  StartServer();
+  StartClient();
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  ExpectTraffic();
+  const uint32_t changes = client_->status().change_count;
+  server_.reset();
+  ASSERT_TRUE(PollUntil([&] { return !client_->status().up; }));
+  EXPECT_GT(client_->status().change_count, changes);
+  SegmentList list;
+  list.Add(client_->OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 1}, DpdkDevice::kDefaultUdpPort)), 0, 100);
+  const uint64_t drops = client_->counters().tx_drops;
+  EXPECT_EQ(client_->Send(list.all()), 1u) << "lost rather than kept for ever";
+  EXPECT_EQ(client_->counters().tx_drops, drops + 1);
+  const Time later = MonotonicNow() + Duration::Seconds(1);
+  ASSERT_TRUE(PollUntil([&] { return MonotonicNow() > later; }));  // it looks for the server in vain
+  StartServer();
+  ASSERT_TRUE(server_ != nullptr);
+  ExpectTraffic();
+}
+
+TEST_F(DpdkMemifTest, AServerTakesAClientThatComesAgain) {
+  StartServer();
+  StartClient();
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  ExpectTraffic();
+  client_.reset();
+  ASSERT_TRUE(PollUntil([&] { return !server_->status().up; }));
+  StartClient();
+  ASSERT_TRUE(client_ != nullptr);
+  ExpectTraffic();
+}
+
+TEST_F(DpdkMemifTest, AClientWithoutAServerSaysSo) {
+  DpdkLaneOptions options;
+  options.devices = {Device("client", "192.0.2.2")};
+  const auto lanes = OpenDpdkLanes(options);
+  ASSERT_FALSE(lanes.ok());
+  EXPECT_NE(lanes.status().message().find("start"), absl::string_view::npos) << lanes.status();
+}
+
+}  // namespace
+}  // namespace paceline
