@@ -3,10 +3,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <rte_ring.h>
 
 #include <array>
 #include <cstring>
@@ -15,36 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/lane_traffic.h"
+#include "tests/unit/transport/lane/dpdk/ring_pair.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
 #include "transport/lane/dpdk/dpdk_packet_lane.h"
 #include "transport/lane/dpdk/dpdk_peers.h"
 
 namespace paceline {
-
-// Two ports back to back, for as long as the process lives.
-struct RingPair {
-  std::string a, b;  // names of the ports
-
-  static RingPair Make(unsigned entries = 1024) {
-    static int made = 0;
-    const int number = made++;
-    const auto ring = [&](const char* way) {
-      return rte_ring_create(absl::StrCat("pl_test_", way, number).c_str(), entries, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
-    };
-    rte_ring* there = ring("there");
-    rte_ring* back = ring("back");
-    EXPECT_TRUE(there != nullptr && back != nullptr);
-    const auto port = [&](const char* end, rte_ring* in, rte_ring* out) {
-      const std::string name = absl::StrCat("pl_", end, number);
-      const int id = rte_eth_from_rings(name.c_str(), &in, 1, &out, 1, 0);
-      EXPECT_GE(id, 0);
-      std::string full(RTE_ETH_NAME_MAX_LEN, '\0');
-      rte_eth_dev_get_name_by_port(static_cast<uint16_t>(id), full.data());
-      return std::string(full.c_str());
-    };
-    return {port("a", back, there), port("b", there, back)};
-  }
-};
 
 // The frames of a port, without a lane.
 class BarePort {
