@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -79,10 +78,9 @@ void* Staging::Take(size_t bytes) {
 }
 
 void* Staging::TakeBesidePool(size_t bytes) {
-  std::unique_ptr<uint8_t[]> buffer(new (std::nothrow) uint8_t[bytes]);
-  void* const at = buffer.get();
-  if (at != nullptr) beside_pool_[at] = std::move(buffer);
-  return at;
+  auto* const buffer = new (std::nothrow) uint8_t[bytes];
+  if (buffer != nullptr) beside_pool_[buffer].reset(buffer);
+  return buffer;
 }
 
 void Staging::Give(void* buffer) {
@@ -129,7 +127,7 @@ absl::StatusOr<CudaEvent> Staging::Mark() {
   }
   if (result == kCudaSuccess) result = driver_.cuEventRecord(unused_events_.back(), stream_);
   if (result == kCudaSuccess) {
-    const CudaEvent event = unused_events_.back();
+    CudaEvent event = unused_events_.back();
     unused_events_.pop_back();
     return event;
   }
