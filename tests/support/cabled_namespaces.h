@@ -24,7 +24,8 @@ class CabledNamespaces {
   static constexpr std::array<const char*, 2> kAddressV4 = {"198.51.100.1", "198.51.100.2"};
   static constexpr std::array<const char*, 2> kAddressV6 = {"fd00::1", "fd00::2"};
 
-  CabledNamespaces() : home_(Own()) {
+  // `queues`: of each interface, to receive and to transmit.
+  explicit CabledNamespaces(int queues = 1) : home_(Own()) {
     for (FileDescriptor& side : sides_) {
       if (unshare(CLONE_NEWNET) != 0) {
         why_not_ = std::string("a network namespace is refused: ") + std::strerror(errno);
@@ -33,7 +34,10 @@ class CabledNamespaces {
       side = Own();
     }
     const std::string other = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(sides_[0].get());
-    if (std::system(("ip link add v0 type veth peer name v0 netns " + other + " 2>/dev/null").c_str()) != 0) {
+    const std::string many = " numrxqueues " + std::to_string(queues) + " numtxqueues " + std::to_string(queues);
+    if (std::system(
+            ("ip link add v0" + many + " type veth peer name v0 netns " + other + many + " 2>/dev/null").c_str()) !=
+        0) {
       why_not_ = "no veth interfaces here, or no ip command (package iproute2)";
     }
     for (const size_t side : {size_t{0}, size_t{1}}) {
@@ -45,10 +49,7 @@ class CabledNamespaces {
       }
     }
     // The kernel says that there is a carrier up to a second later.
-    for (int tries = 0; why_not_.empty() && !(IsUp(0) && IsUp(1)); ++tries) {
-      if (tries == 500) why_not_ = "the interfaces do not come up";
-      usleep(10'000);
-    }
+    if (why_not_.empty() && !(AwaitUp(0, kDevice) && AwaitUp(1, kDevice))) why_not_ = "the interfaces do not come up";
     Leave();
   }
   ~CabledNamespaces() { Leave(); }
@@ -84,7 +85,14 @@ class CabledNamespaces {
     return done;
   }
 
-  bool IsUp(size_t side) { return Run(side, "ip link show v0 2>/dev/null | grep -q 'state UP'"); }
+  // Waits until the interface takes packets, five seconds at most.
+  bool AwaitUp(size_t side, const std::string& device) {
+    for (int tries = 0; tries < 500; ++tries) {
+      if (Run(side, "ip link show " + device + " 2>/dev/null | grep -q 'state UP'")) return true;
+      usleep(10'000);
+    }
+    return false;
+  }
 
  private:
   static std::string Mac(size_t side) { return "02:00:00:00:00:0" + std::to_string(side + 1); }

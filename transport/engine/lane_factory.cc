@@ -143,6 +143,8 @@ absl::StatusOr<Lanes> CreateDpdk(const LaneFactoryOptions& options) {
   return CreateDpdkLanes(dpdk);
 }
 
+bool HasUdpAddresses(const std::string& kind) { return kind == "udp" || kind == "xdp" || kind == "dpdk"; }
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
@@ -190,7 +192,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
 }
 
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text) {
-  if (kind == "udp" || kind == "dpdk") return ParseLaneAddress(text);
+  if (HasUdpAddresses(kind)) return ParseLaneAddress(text);
   return absl::UnimplementedError(absl::StrCat("lane \"", kind, "\" has no addresses that people write"));
 }
 
@@ -200,7 +202,7 @@ bool IsOfThisHost(const LaneAddress& address) {
 }
 
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address) {
-  return kind == "udp" || kind == "dpdk" ? FormatLaneAddress(address) : "";
+  return HasUdpAddresses(kind) ? FormatLaneAddress(address) : "";
 }
 
 absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {

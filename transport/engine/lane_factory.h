@@ -20,15 +20,17 @@ struct LaneFactoryOptions {
   // udp, auto: one lane each: interface ("eth0"), address ("192.0.2.1", "[fd00::2]:4791"). Empty: the loopback address.
   // shm: empty, as there is only one lane.
   // verbs: one lane each: "mlx5_0" (its first usable port), "mlx5_0:1". Empty: every usable port.
+  // xdp: as udp, but never empty.
   // dpdk: one lane each: a port and its settings, see lane/dpdk/dpdk_device.h. Empty: an end of a memif pair.
   std::vector<std::string> devices;
-  // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload); 0: the port's.
+  // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload; xdp: of one chunk at most);
+  // 0: the port's.
   uint32_t mtu = 0;
   Rate link_rate;         // zero: as the driver states it
   Impairment impairment;  // none: lanes as they are
   std::string dpdk_eal;   // dpdk: arguments for EAL, instead of or beside those that are chosen
-  uint8_t traffic_class =
-      0;  // udp, dpdk: the IP header's byte of that name, but for its two ECN bits, which are the lane's
+  // udp, xdp, dpdk: the IP header's byte of that name, but for its two ECN bits, which are the lane's.
+  uint8_t traffic_class = 0;
 };
 
 // "eth0,eth1" as devices. A part like "key=value" belongs to the device before it, as DPDK writes settings of a port:
@@ -38,8 +40,8 @@ std::vector<std::string> SplitDevices(const std::string& text);
 // An error names the kind or device at fault and what there is instead.
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
 
-// The address by which lanes of this kind find somebody, of text for people; and back. udp, dpdk:
-// "192.0.2.1:4791", "[fd00::2]:4791". Other kinds have none.
+// The address by which lanes of this kind find somebody, of text for people; and back. udp, xdp, dpdk: "192.0.2.1:4791",
+// "[fd00::2]:4791". Other kinds have none.
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text);
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address);
 // Whether only processes of the host that it was made on can send there.
@@ -55,7 +57,7 @@ struct LaneKindInfo {
 // Every kind that Paceline has or plans, usable or not.
 std::vector<LaneKindInfo> ListLaneKinds();
 
-// A network interface of this machine that udp lanes may be made on.
+// A network interface of this machine that udp lanes may be made on, and xdp lanes if it is an Ethernet one.
 struct LaneDeviceInfo {
   std::string name;
   bool usable = false;  // up, with a carrier and an address

@@ -30,7 +30,8 @@ RawXdp::RawXdp(const Options& options)
   target.ip_version = 4;
   target.port = htons(options.flow.source_port);
   std::memcpy(target.address, options.flow.source.data(), 4);
-  auto program = XdpProgram::Attach(*library_, options.interface, if_nametoindex(options.interface.c_str()), target);
+  auto program =
+      XdpProgram::Attach(*library_, options.interface, if_nametoindex(options.interface.c_str()), target, true);
   if (!program.ok()) Fail(std::string(program.status().message()));
   program_ = *std::move(program);
 
@@ -40,18 +41,17 @@ RawXdp::RawXdp(const Options& options)
   xsk_umem_config memory_config{};
   memory_config.fill_size = memory_config.comp_size = kChunks;
   memory_config.frame_size = kChunkBytes;
-  if (library_->xsk_umem__create(&umem_, memory_, kBytes, &fill_, &completion_, &memory_config) != 0) {
+  if (library_->xsk_umem_create(&umem_, memory_, kBytes, &fill_, &completion_, &memory_config) != 0) {
     Fail("the kernel does not take the memory");
   }
   xsk_socket_config config{};
   config.rx_size = config.tx_size = kChunks;
   config.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
   config.bind_flags = XDP_COPY | XDP_USE_NEED_WAKEUP;
-  if (library_->xsk_socket__create(&socket_, options.interface.c_str(), 0, umem_, &receive_, &transmit_, &config) !=
-      0) {
+  if (library_->xsk_socket_create(&socket_, options.interface.c_str(), 0, umem_, &receive_, &transmit_, &config) != 0) {
     Fail("no AF_XDP socket on " + options.interface);
   }
-  descriptor_ = library_->xsk_socket__fd(socket_);
+  descriptor_ = library_->xsk_socket_fd(socket_);
   if (!program_->AddSocket(0, descriptor_).ok()) Fail("the program does not take the socket");
 
   uint32_t index = 0;

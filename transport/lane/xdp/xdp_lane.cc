@@ -294,7 +294,7 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   if (!tables.ok()) return tables.status();
   parts.tables = *std::move(tables);
   absl::StatusOr<std::unique_ptr<XdpProgram>> program =
-      XdpProgram::Attach(**library, parts.point.interface.name, index, TargetOf(own));
+      XdpProgram::Attach(**library, parts.point.interface.name, index, TargetOf(own), options.driver);
   if (!program.ok()) return program.status();
   parts.program = *std::move(program);
   if (absl::Status status = OpenQueues(**library, parts); !status.ok()) return status;

@@ -27,6 +27,7 @@ struct XdpLaneOptions {
   std::string bind_address;
   uint16_t entropies = 8;     // source ports, each an entropy; 1 to 1024
   bool ecn = true;            // send ECT(0) for segments that ask for it, see marks
+  bool driver = true;         // false: the kernel's generic code runs the program, also where the driver could
   uint32_t mtu = 0;           // bytes of the largest IP packet; 0: the interface's, at most 3,826 (one chunk of memory)
   Rate link_rate;             // zero: as the driver of a physical interface states it
   uint8_t traffic_class = 0;  // of every packet; the two lowest bits are ECN's and are not taken from here

@@ -14,26 +14,27 @@
 
 namespace paceline {
 
+// Named as the functions are, but for the double underscore, which is not ours to use.
 struct XdpLibrary {
   decltype(&::libbpf_set_print) libbpf_set_print;
-  decltype(&::bpf_object__open_mem) bpf_object__open_mem;
-  decltype(&::bpf_object__load) bpf_object__load;
-  decltype(&::bpf_object__close) bpf_object__close;
-  decltype(&::bpf_object__find_program_by_name) bpf_object__find_program_by_name;
-  decltype(&::bpf_object__find_map_by_name) bpf_object__find_map_by_name;
-  decltype(&::bpf_program__fd) bpf_program__fd;
-  decltype(&::bpf_program__set_flags) bpf_program__set_flags;
-  decltype(&::bpf_map__fd) bpf_map__fd;
-  decltype(&::bpf_map__set_initial_value) bpf_map__set_initial_value;
+  decltype(&::bpf_object__open_mem) bpf_object_open_mem;
+  decltype(&::bpf_object__load) bpf_object_load;
+  decltype(&::bpf_object__close) bpf_object_close;
+  decltype(&::bpf_object__find_program_by_name) bpf_object_find_program_by_name;
+  decltype(&::bpf_object__find_map_by_name) bpf_object_find_map_by_name;
+  decltype(&::bpf_program__fd) bpf_program_fd;
+  decltype(&::bpf_program__set_flags) bpf_program_set_flags;
+  decltype(&::bpf_map__fd) bpf_map_fd;
+  decltype(&::bpf_map__set_initial_value) bpf_map_set_initial_value;
   decltype(&::bpf_map_update_elem) bpf_map_update_elem;
   decltype(&::bpf_link_create) bpf_link_create;
   decltype(&::bpf_xdp_query_id) bpf_xdp_query_id;
   decltype(&::libxdp_set_print) libxdp_set_print;
-  decltype(&::xsk_umem__create) xsk_umem__create;
-  decltype(&::xsk_umem__delete) xsk_umem__delete;
-  decltype(&::xsk_socket__create) xsk_socket__create;
-  decltype(&::xsk_socket__delete) xsk_socket__delete;
-  decltype(&::xsk_socket__fd) xsk_socket__fd;
+  decltype(&::xsk_umem__create) xsk_umem_create;
+  decltype(&::xsk_umem__delete) xsk_umem_delete;
+  decltype(&::xsk_socket__create) xsk_socket_create;
+  decltype(&::xsk_socket__delete) xsk_socket_delete;
+  decltype(&::xsk_socket__fd) xsk_socket_fd;
 };
 
 // Stays loaded until the process ends; the same object each time. The error says what is missing.

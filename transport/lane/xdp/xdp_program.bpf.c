@@ -53,6 +53,7 @@ static __always_inline int is_for_lane(const void *data, const void *end) {
   return udp->dest == target.port;
 }
 
+// cppcheck-suppress unknownMacro
 SEC("xdp")
 int paceline_xdp(struct xdp_md *context) {
   const void *data = (const void *)(long)context->data;

@@ -28,32 +28,34 @@ absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Load(const XdpLibrary& l
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
   options.object_name = "paceline";
-  Object object(library.bpf_object__open_mem(bytes.data(), bytes.size(), &options), Closer{&library});
+  Object object(library.bpf_object_open_mem(bytes.data(), bytes.size(), &options), Closer{&library});
   if (object == nullptr) return absl::ErrnoToStatus(errno, "libbpf does not read the program");
-  bpf_map* constants = library.bpf_object__find_map_by_name(object.get(), ".rodata");
-  bpf_map* sockets = library.bpf_object__find_map_by_name(object.get(), "sockets");
-  bpf_program* program = library.bpf_object__find_program_by_name(object.get(), "paceline_xdp");
+  bpf_map* constants = library.bpf_object_find_map_by_name(object.get(), ".rodata");
+  bpf_map* sockets = library.bpf_object_find_map_by_name(object.get(), "sockets");
+  bpf_program* program = library.bpf_object_find_program_by_name(object.get(), "paceline_xdp");
   if (constants == nullptr || sockets == nullptr || program == nullptr ||
-      library.bpf_map__set_initial_value(constants, &target, sizeof(target)) != 0) {
+      library.bpf_map_set_initial_value(constants, &target, sizeof(target)) != 0) {
     return absl::InternalError("the program that was built in is not the one that this code knows");
   }
-  if (fragments) library.bpf_program__set_flags(program, BPF_F_XDP_HAS_FRAGS);
-  if (const int error = library.bpf_object__load(object.get()); error != 0) return LoadError(-error);
+  if (fragments) library.bpf_program_set_flags(program, BPF_F_XDP_HAS_FRAGS);
+  if (const int error = library.bpf_object_load(object.get()); error != 0) return LoadError(-error);
   std::unique_ptr<XdpProgram> result(new XdpProgram(library, std::move(object)));
-  result->program_ = library.bpf_program__fd(program);
-  result->sockets_ = library.bpf_map__fd(sockets);
+  result->program_ = library.bpf_program_fd(program);
+  result->sockets_ = library.bpf_map_fd(sockets);
   return result;
 }
 
 absl::Status XdpProgram::Check(const XdpLibrary& library) { return Load(library, xdp_target{}, false).status(); }
 
 absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Attach(const XdpLibrary& library, const std::string& interface,
-                                                               uint32_t interface_index, const xdp_target& target) {
+                                                               uint32_t interface_index, const xdp_target& target,
+                                                               bool driver) {
   struct Way {
     bool native, fragments;
   };
   int error = 0;
   for (const Way way : {Way{true, false}, Way{true, true}, Way{false, false}}) {
+    if (way.native && !driver) continue;
     absl::StatusOr<std::unique_ptr<XdpProgram>> program = Load(library, target, way.fragments);
     if (!program.ok()) {
       if (way.fragments) continue;  // a kernel before 5.18 knows no such program

@@ -24,10 +24,12 @@ std::span<const uint8_t> XdpProgramObject();
 
 class XdpProgram {
  public:
-  // Attaches to the interface: by its driver where that can, else by the kernel's generic code, which is slower and
-  // takes any interface. PermissionDenied without CAP_BPF and CAP_NET_ADMIN; AlreadyExists where another program is.
+  // Attaches to the interface: by its driver where that can and `driver` is set, else by the kernel's generic code,
+  // which is slower and takes any interface. PermissionDenied without CAP_BPF and CAP_NET_ADMIN; AlreadyExists where
+  // another program is.
   static absl::StatusOr<std::unique_ptr<XdpProgram>> Attach(const XdpLibrary& library, const std::string& interface,
-                                                            uint32_t interface_index, const xdp_target& target);
+                                                            uint32_t interface_index, const xdp_target& target,
+                                                            bool driver);
   // Loads the program and lets go of it: whether the kernel takes it from this process.
   static absl::Status Check(const XdpLibrary& library);
 
@@ -40,7 +42,7 @@ class XdpProgram {
  private:
   struct Closer {
     const XdpLibrary* library;
-    void operator()(bpf_object* object) const { library->bpf_object__close(object); }
+    void operator()(bpf_object* object) const { library->bpf_object_close(object); }
   };
   using Object = std::unique_ptr<bpf_object, Closer>;
 

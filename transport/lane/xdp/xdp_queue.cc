@@ -58,8 +58,8 @@ XdpQueue::XdpQueue(const XdpLibrary& library, const Options& options)
       memory_bytes_(size_t{chunk_bytes_} * (options.receive_chunks + options.transmit_chunks)) {}
 
 XdpQueue::~XdpQueue() {
-  if (socket_ != nullptr) library_.xsk_socket__delete(socket_);
-  if (umem_ != nullptr) library_.xsk_umem__delete(umem_);
+  if (socket_ != nullptr) library_.xsk_socket_delete(socket_);
+  if (umem_ != nullptr) library_.xsk_umem_delete(umem_);
   if (memory_ != nullptr) munmap(memory_, memory_bytes_);
 }
 
@@ -69,18 +69,18 @@ int XdpQueue::Bind(int mode) {
   memory.fill_size = options_.receive_chunks;
   memory.comp_size = options_.transmit_chunks;
   memory.frame_size = chunk_bytes_;
-  int error = -library_.xsk_umem__create(&umem_, memory_, memory_bytes_, &fill_, &completion_, &memory);
+  int error = -library_.xsk_umem_create(&umem_, memory_, memory_bytes_, &fill_, &completion_, &memory);
   if (error != 0) return error;
   xsk_socket_config socket{};
   socket.rx_size = options_.receive_chunks;
   socket.tx_size = options_.transmit_chunks;
   socket.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD;
   socket.bind_flags = static_cast<__u16>(XDP_USE_NEED_WAKEUP | mode);
-  error = -library_.xsk_socket__create(&socket_, options_.interface.c_str(), options_.queue, umem_, &receive_,
-                                       &transmit_, &socket);
+  error = -library_.xsk_socket_create(&socket_, options_.interface.c_str(), options_.queue, umem_, &receive_,
+                                      &transmit_, &socket);
   if (error == 0) return 0;
   socket_ = nullptr;
-  library_.xsk_umem__delete(umem_);
+  library_.xsk_umem_delete(umem_);
   umem_ = nullptr;
   return error;
 }
@@ -103,7 +103,7 @@ absl::Status XdpQueue::Open() {
     }
   }
   if (error != 0) return BindError(error, options_, memory_bytes_);
-  descriptor_ = library_.xsk_socket__fd(socket_);
+  descriptor_ = library_.xsk_socket_fd(socket_);
 
   held_.reserve(options_.receive_chunks);
   for (uint32_t i = 0; i < options_.receive_chunks; ++i) held_.push_back(uint64_t{i} * chunk_bytes_);

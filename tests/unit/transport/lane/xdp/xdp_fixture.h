@@ -58,7 +58,8 @@ class XdpFixture : public ::testing::Test {
         EXPECT_EQ(segment.source == from.address(), list.all()[seen].entropy == 0);
         ++seen;
       }
-      ASSERT_EQ(seen, sent);
+      ASSERT_EQ(seen, sent) << "from " << from.name() << " to " << to.name() << ", dropped " << from.counters().tx_drops
+                            << " and " << to.counters().rx_drops;
       Idle(from);
     }
   }

@@ -40,6 +40,7 @@ TEST_F(XdpReachTest, ByAGateway) {
   ASSERT_TRUE(a != nullptr && b != nullptr);
   SendAndCheck(*a, *b, 100);
   SendAndCheck(*b, *a, 100);
+  EXPECT_FALSE(cable_->Run(0, "ip neigh show | grep -q '^203.0.113.1 '")) << "nobody asked for it on the cable";
 }
 
 TEST_F(XdpReachTest, WhereTheInterfaceDoesNotLeadIsDroppedAndCounted) {
@@ -85,20 +86,24 @@ void DrainWhatWasSentBefore(Lane& from, Lane& to) {
 }
 
 TEST_F(XdpReachTest, TheLinkGoesDownAndComesBack) {
+  ASSERT_TRUE(cable_->Introduce());
   const auto a = Xdp(0), b = Xdp(1);
   ASSERT_TRUE(a != nullptr && b != nullptr);
   SendAndCheck(*a, *b);
   EXPECT_TRUE(a->status().up);
-  for (const size_t side : {size_t{0}, size_t{1}}) {  // the own end, and the far one
+  for (const size_t side :
+       {size_t{1}, size_t{0}}) {  // the far end, which leaves the tables as they are, and the own one
     ASSERT_TRUE(cable_->Run(side, "ip link set v0 down"));
     EXPECT_TRUE(WaitFor(*a, false)) << "side " << side;
     SegmentList list;
     list.AddRun(3000, a->OpenPeer(b->address()), 0, 1000);
+    const uint64_t drops = a->counters().tx_drops;
     for (size_t sent = 0; sent < list.size();) {
       const size_t taken = a->Send(list.all().subspan(sent, 100));
       ASSERT_GT(taken, 0u) << "what cannot leave is dropped, and blocks nothing";
       sent += taken;
     }
+    EXPECT_EQ(a->counters().tx_drops - drops, list.size());
     EXPECT_GT(a->room(), 0u);
     EXPECT_TRUE(a->PrepareToWait());
     ASSERT_TRUE(cable_->Run(side, "ip link set v0 up"));
