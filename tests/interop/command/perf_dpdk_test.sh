@@ -22,8 +22,8 @@ expect 0 "yes" perf local --lane dpdk --size 1M --iterations 30
 expect 0 "yes" perf local --lane dpdk --size 100K --iterations 50 --progress thread
 expect 0 "yes" perf local --lane dpdk --size 64 --iterations 10000 --window 4096
 expect 0 "yes" perf local --lane dpdk --size 100000 --iterations 50 --bidirectional
-expect 0 "yes" perf local --lane dpdk --size 300000 --iterations 60 --impair loss=2%,dup=5%,reorder=5%,corrupt=1%,seed=5 \
-  --json "$work/bad.json"
+expect 0 "yes" perf local --lane dpdk --size 300000 --iterations 60 \
+  --impair loss=2%,dup=5%,reorder=5%,corrupt=1%,seed=5 --json "$work/bad.json"
 field "$work/bad.json" "d['retransmits'] > 0"
 
 # Ports by name, a setting each; frames of 9000 bytes, and IPv6.
@@ -32,7 +32,8 @@ pair() {
   shift 2
   timeout 60 "$paceline" perf server --port 28521 --lane dpdk --device "$server_device" "$@" >"$work/server" 2>&1 &
   server=$!
-  expect 0 "yes" perf client 127.0.0.1 --port 28521 --lane dpdk --device "$client_device" "$@" --size 200000 --iterations 50
+  expect 0 "yes" perf client 127.0.0.1 --port 28521 --lane dpdk --device "$client_device" "$@" --size 200000 \
+    --iterations 50
   wait $server || { fail "the server's status with $server_device"; cat "$work/server" >&2; }
 }
 memif="socket=$work/m.sock,socket-abstract=no"
@@ -41,8 +42,8 @@ pair "net_memif0,role=server,$memif,bsize=9216,address=fd00::1/64" \
   "net_memif0,role=client,$memif,bsize=9216,address=fd00::2/64" --mtu 9000
 
 # A process at the other end that is killed ends the connection, not this process.
-PACELINE_PEER_TIMEOUT_MS=1000 timeout 60 "$paceline" perf client 127.0.0.1 --port 28522 --lane dpdk --size 1M --seconds 30 \
-  >"$work/client" 2>&1 &
+PACELINE_PEER_TIMEOUT_MS=1000 timeout 60 "$paceline" perf client 127.0.0.1 --port 28522 --lane dpdk --size 1M \
+  --seconds 30 >"$work/client" 2>&1 &
 client=$!
 "$paceline" perf server --port 28522 --lane dpdk >/dev/null 2>&1 &
 server=$!

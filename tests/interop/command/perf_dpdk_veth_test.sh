@@ -1,6 +1,6 @@
 #!/bin/bash
-# The dpdk lane over net_af_packet, on a virtual cable between two network namespaces: frames that leave the process, with
-# ARP and neighbour discovery on the wire.
+# The dpdk lane over net_af_packet, on a virtual cable between two network namespaces: frames that leave the process,
+# with ARP and neighbour discovery on the wire.
 # Status 77: not possible here (needs DPDK, and the right to make network namespaces and to open packet sockets).
 set -u
 . "$(dirname "$0")/common.sh"
