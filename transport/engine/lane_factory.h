@@ -40,7 +40,8 @@ std::vector<std::string> SplitDevices(const std::string& text);
 // An error names the kind or device at fault and what there is instead.
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
 
-// The address by which lanes of this kind find somebody, of text for people; and back. udp, xdp, dpdk: "192.0.2.1:4791",
+// The address by which lanes of this kind find somebody, of text for people; and back. udp, xdp, dpdk:
+// "192.0.2.1:4791",
 // "[fd00::2]:4791". Other kinds have none.
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text);
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address);

@@ -33,7 +33,8 @@ struct ContextOptions {
   // ignore it.
   uint8_t traffic_class = 0;
   // PACELINE_DPDK_EAL: arguments with which DPDK starts, beside those that Paceline chooses or in their place
-  // (docs/lanes/dpdk.md); only in the process's first context with lane "dpdk", and not where the application runs DPDK.
+  // (docs/lanes/dpdk.md); only in the process's first context with lane "dpdk", and not where the application runs
+  // DPDK.
   std::string dpdk_eal;
   std::string impair;  // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
