@@ -334,9 +334,9 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   if (qp->qp_type == IBV_QPT_UD) {
     // Datagram QPs get a number that was in use before, as the next process may.
     qp->qp_num = FindQp(2) == nullptr ? 2 : FindQp(3) == nullptr ? 3 : next_qp_;
-  } else if (reuse_numbers_ && !free_numbers_.empty()) {
-    qp->qp_num = free_numbers_.back();
-    free_numbers_.pop_back();
+  } else if (std::vector<uint32_t>& free = devices_[qp->device].free_numbers; reuse_numbers_ && !free.empty()) {
+    qp->qp_num = free.back();
+    free.pop_back();
   }
   qp->state = IBV_QPS_RESET;
   qp->most_sends = attributes->cap.max_send_wr;
@@ -379,7 +379,7 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
 int FakeVerbs::DestroyQp(ibv_qp* handle) {
   auto* qp = static_cast<Qp*>(handle);
   qps_.erase(qp->qp_num);
-  if (qp->qp_type != IBV_QPT_UD) free_numbers_.push_back(qp->qp_num);
+  if (qp->qp_type != IBV_QPT_UD) devices_[qp->device].free_numbers.push_back(qp->qp_num);
   // A card may forget what it had to say of the QP.
   for (ibv_cq* queue : {qp->send_cq, qp->recv_cq}) {
     std::erase_if(static_cast<Cq*>(queue)->completions, [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });

@@ -102,6 +102,7 @@ class FakeVerbs final : public VerbsCalls {
     ibv_device device{};
     bool up = true;
     bool gids = true;
+    std::vector<uint32_t> free_numbers;  // of its connected QPs, the last destroyed at the end
     std::set<Context*> open;
   };
   struct Receive {
@@ -128,7 +129,6 @@ class FakeVerbs final : public VerbsCalls {
   std::set<const void*> others_;     // contexts, domains, channels, queues, routes
   uint32_t next_qp_ = 17;
   bool reuse_numbers_ = false;
-  std::vector<uint32_t> free_numbers_;  // of connected QPs, the last destroyed at the end
   uint32_t next_key_ = 0x100;
   uint64_t writes_placed_ = 0;
   std::vector<std::string> violations_;

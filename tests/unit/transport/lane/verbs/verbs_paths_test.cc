@@ -137,8 +137,9 @@ TEST_F(VerbsPathsTest, ALateWriteIsNotTakenForOneOfTheNextQp) {
     };
     Send(WriteOf(2, 100));
     Run();
-    cards_.hook = nullptr;
     a_->ResetPath(to_b_, 7, 0);
+    Run();
+    cards_.hook = nullptr;
     Send(WriteOf(3, 100));
     EXPECT_EQ(Immediates(Run()), List({3}));
     cards_.ReleaseParked();
@@ -267,10 +268,12 @@ TEST_F(VerbsPathsTest, EndedPathsTakeNoReceivesAlong) {
     Receive(*a_);
     cards_.hook = nullptr;
     a_->EndWrites(to_b_, 7);
+    SendPacket(*a_, to_b_, "between");
     cards_.ReleaseParked();
     std::array<RxSegment, 1> one;
-    b_->Receive(one, now_);  // Close is there, and the writes behind it
+    ASSERT_EQ(b_->Receive(one, now_), 1u);  // Close and the packet; the writes are still behind them
     ASSERT_TRUE(cards_.PathQps(1).empty());
+    now_ = now_ + Duration::Seconds(10);  // B does not look, and the QP has been kept for long enough
     Run();
   }
   Send(WriteOf(5, 8));
