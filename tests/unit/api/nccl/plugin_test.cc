@@ -215,6 +215,26 @@ TEST_P(PluginTest, ASendIsNotDoneBeforeItsReceive) {
   EXPECT_EQ(to, 5);
 }
 
+// A receive of another tag that stands ready lets sends come; they are not taken for it, nor for done.
+TEST_P(PluginTest, ASendIsNotDoneBecauseAnotherReceiveIsPosted) {
+  Connect();
+  std::vector<uint8_t> from(1 << 20, 5), to(1 << 20), other(1 << 20);
+  void* other_receive = Receive({{.data = other.data(), .bytes = other.size(), .tag = 7}});
+  void* send = Send(from.data(), from.size(), 1);
+  for (int i = 0; i < 20'000; ++i) {
+    int done = -1;
+    ASSERT_EQ(net_->Test(send, &done, nullptr), Result::kSuccess);
+    ASSERT_EQ(done, 0) << "its rank might end now";
+  }
+  void* receive = Receive({{.data = to.data(), .bytes = to.size(), .tag = 1}});
+  EXPECT_EQ(Await(send), Result::kSuccess);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(to, from);
+  void* other_send = Send(from.data(), from.size(), 7);
+  EXPECT_EQ(Await(other_receive), Result::kSuccess);
+  EXPECT_EQ(Await(other_send), Result::kSuccess);
+}
+
 TEST_P(PluginTest, ALongerSendIsAnErrorAndWritesNothingBehindTheBuffer) {
   Connect();
   std::vector<uint8_t> from(100'000, 1), to(100'000, 9);

@@ -38,8 +38,8 @@ TEST(LaneFactory, NamesWhatIsWrong) {
   options.kind = "carrier_pigeon";
   EXPECT_THAT(ErrorOf(options), HasSubstr("carrier_pigeon"));
   EXPECT_THAT(ErrorOf(options), HasSubstr("udp"));
-  options.kind = "xdp";
-  EXPECT_THAT(ErrorOf(options), HasSubstr("planned"));
+  options.kind = "sim";
+  EXPECT_THAT(ErrorOf(options), HasSubstr("paceline study"));
   options.kind = "udp";
   options.devices = {"no_such_card0"};
   EXPECT_THAT(ErrorOf(options), HasSubstr("no_such_card0"));
