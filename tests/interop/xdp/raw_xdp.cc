@@ -26,7 +26,7 @@ RawXdp::RawXdp(const Options& options)
   if (!library.ok()) Fail(std::string(library.status().message()));
   library_ = *library;
 
-  xdp_target target{};
+  XdpTarget target{};
   target.ip_version = 4;
   target.port = htons(options.flow.source_port);
   std::memcpy(target.address, options.flow.source.data(), 4);

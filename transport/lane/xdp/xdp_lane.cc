@@ -82,8 +82,8 @@ absl::StatusOr<Card> AskCard(const std::string& interface) {
   return card;
 }
 
-xdp_target TargetOf(const SocketAddress& address) {
-  xdp_target target{};
+XdpTarget TargetOf(const SocketAddress& address) {
+  XdpTarget target{};
   const bool v4 = address.family() == AF_INET;
   std::memcpy(target.address, v4 ? static_cast<const void*>(&address.v4.sin_addr) : &address.v6.sin6_addr, v4 ? 4 : 16);
   target.port = v4 ? address.v4.sin_port : address.v6.sin6_port;

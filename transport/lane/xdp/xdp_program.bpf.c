@@ -20,7 +20,7 @@
 #define FRAGMENT_MASK 0x3fff  // "more fragments" and the offset
 
 // Set before the program is loaded, constant from then on.
-const volatile struct xdp_target target = {0};
+const volatile struct XdpTarget target = {0};
 
 struct {
   __uint(type, BPF_MAP_TYPE_XSKMAP);

@@ -21,7 +21,7 @@ absl::Status LoadError(int error) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Load(const XdpLibrary& library, const xdp_target& target,
+absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Load(const XdpLibrary& library, const XdpTarget& target,
                                                              bool fragments) {
   const XdpLibraryIsSilent silent(library);
   const std::span<const uint8_t> bytes = XdpProgramObject();
@@ -45,10 +45,10 @@ absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Load(const XdpLibrary& l
   return result;
 }
 
-absl::Status XdpProgram::Check(const XdpLibrary& library) { return Load(library, xdp_target{}, false).status(); }
+absl::Status XdpProgram::Check(const XdpLibrary& library) { return Load(library, XdpTarget{}, false).status(); }
 
 absl::StatusOr<std::unique_ptr<XdpProgram>> XdpProgram::Attach(const XdpLibrary& library, const std::string& interface,
-                                                               uint32_t interface_index, const xdp_target& target,
+                                                               uint32_t interface_index, const XdpTarget& target,
                                                                bool driver) {
   struct Way {
     bool native, fragments;

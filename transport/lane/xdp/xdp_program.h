@@ -28,7 +28,7 @@ class XdpProgram {
   // which is slower and takes any interface. PermissionDenied without CAP_BPF and CAP_NET_ADMIN; AlreadyExists where
   // another program is.
   static absl::StatusOr<std::unique_ptr<XdpProgram>> Attach(const XdpLibrary& library, const std::string& interface,
-                                                            uint32_t interface_index, const xdp_target& target,
+                                                            uint32_t interface_index, const XdpTarget& target,
                                                             bool driver);
   // Loads the program and lets go of it: whether the kernel takes it from this process.
   static absl::Status Check(const XdpLibrary& library);
@@ -48,7 +48,7 @@ class XdpProgram {
 
   XdpProgram(const XdpLibrary& library, Object object) : library_(library), object_(std::move(object)) {}
   // `fragments`: the program takes frames of several pages too, which some drivers want to hear at large MTUs.
-  static absl::StatusOr<std::unique_ptr<XdpProgram>> Load(const XdpLibrary& library, const xdp_target& target,
+  static absl::StatusOr<std::unique_ptr<XdpProgram>> Load(const XdpLibrary& library, const XdpTarget& target,
                                                           bool fragments);
 
   const XdpLibrary& library_;

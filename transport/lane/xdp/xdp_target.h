@@ -7,7 +7,7 @@
 
 #define XDP_MAX_QUEUES 64 /* receive queues of an interface that a lane uses at most */
 
-struct xdp_target {
+struct XdpTarget {
   __u32 address[4]; /* network order; IPv4: the first word */
   __u16 port;       /* network order */
   __u16 ip_version; /* 4 or 6 */
