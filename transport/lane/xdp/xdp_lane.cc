@@ -332,7 +332,11 @@ void XdpLane::KeepHouse() {
 
 size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
   now_ = now;
-  if (now - house_kept_at_ >= kHousekeeping) KeepHouse();
+  if (now - house_kept_at_ >= kHousekeeping) {
+    KeepHouse();
+  } else if (sender_.waiting()) {
+    sender_.Flush(counters_);
+  }
   const Queues& queues = parts_.queues;
   for (const std::unique_ptr<XdpQueue>& queue : queues) queue->Recycle();
   const size_t most = std::min(out.size(), sources_.size());

@@ -110,13 +110,13 @@ size_t XdpSender::Send(std::span<const TxSegment> segments, bool up, Time now, L
 }
 
 bool XdpSender::Flush(LaneCounters& counters) {
-  bool empty = true;
+  waiting_ = false;
   for (const std::unique_ptr<XdpQueue>& queue : queues_) {
     if (queue->Waiting() == 0) continue;
     counters.tx_calls += queue->Kick();
-    empty &= queue->Waiting() == 0;
+    waiting_ |= queue->Waiting() > 0;
   }
-  return empty;
+  return !waiting_;
 }
 
 }  // namespace paceline

@@ -42,6 +42,8 @@ class XdpSender {
 
   // Has the kernel take what an earlier call left waiting. True: nothing waits any more.
   bool Flush(LaneCounters& counters);
+  // Something was left waiting when last looked at.
+  bool waiting() const { return waiting_; }
 
  private:
   // Headers of the last frame: over IPv4 those of the next one of a burst are the same.
@@ -65,6 +67,7 @@ class XdpSender {
   UdpSender by_kernel_;
   FrameFlow flow_;  // what all frames have
   Headers headers_;
+  bool waiting_ = false;
 };
 
 }  // namespace paceline
