@@ -4,4 +4,4 @@
 #include "transport/lane/dpdk/dpdk_packet_lane.h"
 
 extern "C" __attribute__((visibility("default")))
-const paceline::DpdkModule paceline_dpdk_module = {PACELINE_VERSION, &paceline::OpenDpdkLanes};
+const paceline::DpdkModule kPacelineDpdkModule = {PACELINE_VERSION, &paceline::OpenDpdkLanes};

@@ -13,6 +13,6 @@ struct DpdkModule {
   absl::StatusOr<std::vector<std::unique_ptr<Lane>>> (*create)(const DpdkLaneOptions& options);
 };
 
-inline constexpr char kDpdkModuleSymbol[] = "paceline_dpdk_module";
+inline constexpr char kDpdkModuleSymbol[] = "kPacelineDpdkModule";
 
 }  // namespace paceline

@@ -50,6 +50,18 @@ MacAddress DestinationOf(const NeighbourFrame& frame) {
   return mac;
 }
 
+void FixChecksum(NeighbourFrame& frame) {
+  uint8_t* icmp = frame.bytes.data() + 54;
+  icmp[2] = icmp[3] = 0;
+  InternetChecksum sum;
+  sum.Add({frame.bytes.data() + 22, 32});
+  sum.AddWord(32);
+  sum.AddWord(58);
+  sum.Add({icmp, 32});
+  icmp[2] = static_cast<uint8_t>(sum.Checksum() >> 8);
+  icmp[3] = static_cast<uint8_t>(sum.Checksum());
+}
+
 class NeighboursOf : public ::testing::TestWithParam<IpVersion> {
  protected:
   IpAddress Address(uint8_t last) const { return GetParam() == IpVersion::kV4 ? V4(last) : V6(last); }
@@ -259,6 +271,31 @@ TEST(Neighbours, WhatArpTellsOthersSaysNothingToUs) {
   EXPECT_EQ(neighbours.state(b), State::kAsking);
 }
 
+TEST(Neighbours, AGroupIsNobodysEthernetAddress) {
+  Neighbours neighbours = Make(1, IpVersion::kV4), other = Make(2, IpVersion::kV4);
+  const uint32_t b = neighbours.Open(V4(2));
+  Drain(neighbours, kStart);
+  other.Open(V4(1));
+  NeighbourFrame question = Drain(other, kStart).at(0);
+  question.bytes[14 + 8] |= 1;  // the sender's
+  neighbours.HandleFrame(question.view(), kStart);
+  EXPECT_TRUE(Drain(neighbours, kStart).empty()) << "an answer to a group";
+  EXPECT_EQ(neighbours.state(b), State::kAsking);
+
+  Neighbours asking = Make(1, IpVersion::kV6), answering = Make(2, IpVersion::kV6);
+  const uint32_t c = asking.Open(V6(2));
+  Carry(asking, answering, kStart);
+  NeighbourFrame answer = Drain(answering, kStart).at(0);
+  answer.bytes[80] |= 1;  // the target's, in the option
+  FixChecksum(answer);
+  asking.HandleFrame(answer.view(), kStart);
+  EXPECT_EQ(asking.state(c), State::kAsking);
+  answer.bytes[80] &= 0xfe;
+  FixChecksum(answer);
+  asking.HandleFrame(answer.view(), kStart);
+  EXPECT_EQ(asking.state(c), State::kKnown);
+}
+
 TEST(Neighbours, SolicitationsGoToTheGroupOfTheAddress) {
   Neighbours neighbours = Make(1, IpVersion::kV6);
   neighbours.Open(V6(2));
@@ -266,18 +303,6 @@ TEST(Neighbours, SolicitationsGoToTheGroupOfTheAddress) {
   EXPECT_EQ(DestinationOf(frame), (MacAddress{{0x33, 0x33, 0xff, 0, 0x12, 2}}));
   EXPECT_EQ(frame.size, 86u);
   EXPECT_EQ(frame.bytes[14 + 7], 255) << "hop limit";
-}
-
-void FixChecksum(NeighbourFrame& frame) {
-  uint8_t* icmp = frame.bytes.data() + 54;
-  icmp[2] = icmp[3] = 0;
-  InternetChecksum sum;
-  sum.Add({frame.bytes.data() + 22, 32});
-  sum.AddWord(32);
-  sum.AddWord(58);
-  sum.Add({icmp, 32});
-  icmp[2] = static_cast<uint8_t>(sum.Checksum() >> 8);
-  icmp[3] = static_cast<uint8_t>(sum.Checksum());
 }
 
 TEST(Neighbours, DiscoveryFromBeyondARouterOrWithAWrongChecksumIsRefused) {
@@ -290,7 +315,7 @@ TEST(Neighbours, DiscoveryFromBeyondARouterOrWithAWrongChecksumIsRefused) {
   forwarded.bytes[14 + 7] = 254;  // not under the checksum
   asked.HandleFrame(forwarded.view(), kStart);
   NeighbourFrame damaged = good;
-  damaged.bytes[80] ^= 1;  // the Ethernet address in the option
+  damaged.bytes[85] ^= 1;  // the Ethernet address in the option
   asked.HandleFrame(damaged.view(), kStart);
   NeighbourFrame endless = good;
   endless.bytes[14 + 40 + 25] = 0;  // an option of no length
