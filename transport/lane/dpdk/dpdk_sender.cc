@@ -77,7 +77,7 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
     frame->l3_len = v4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
     frame->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
   }
-  std::memcpy(out + bytes, segment.header, segment.header_bytes);
+  if (segment.header_bytes > 0) std::memcpy(out + bytes, segment.header, segment.header_bytes);
   bytes += segment.header_bytes;
   if (!refer && segment.payload_bytes > 0) {
     std::memcpy(out + bytes, segment.payload, segment.payload_bytes);
