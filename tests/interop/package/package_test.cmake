@@ -2,7 +2,7 @@
 # through its CMake package, once through pkg-config. Run with cmake -P; needs BUILD_DIR, CONSUMER_DIR, WORK_DIR,
 # GENERATOR, C_COMPILER, CXX_COMPILER, FLAGS (sanitizers, or empty), PKG_CONFIG, INCLUDE_DIR and LIB_DIR (relative to the
 # prefix), PYTHON (empty: none that could load the library) and PYTHON_DIR (relative, too), and WITH_MPI (whether the build
-# has the module for it).
+# has the module for it), WITH_DPDK likewise.
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -15,6 +15,13 @@ file(RENAME ${WORK_DIR}/installed ${prefix})
 run(${prefix}/bin/paceline --version)
 if(WITH_MPI AND NOT EXISTS ${prefix}/${LIB_DIR}/paceline/study_mpi.so)
   message(FATAL_ERROR "The module for studies under mpirun is not installed")
+endif()
+
+if(WITH_DPDK)
+  execute_process(COMMAND ${prefix}/bin/paceline info OUTPUT_VARIABLE lanes COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT lanes MATCHES "yes +dpdk ")
+    message(FATAL_ERROR "The module of the dpdk lane is not installed, or not found:\n${lanes}")
+  endif()
 endif()
 
 if(PYTHON)
