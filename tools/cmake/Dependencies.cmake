@@ -59,6 +59,10 @@ endfunction()
 
 paceline_optional_pkg_config(IBVERBS libibverbs-dev libibverbs)
 paceline_optional_pkg_config(DPDK libdpdk-dev libdpdk)
+if(PACELINE_SANITIZE MATCHES thread)
+  set(PACELINE_FOUND_DPDK OFF)
+  set(PACELINE_WHY_DPDK "left out: the thread sanitizer reports DPDK's own threads")
+endif()
 paceline_optional_pkg_config(XDP "libxdp-dev, libbpf-dev" libxdp libbpf)
 # The program of the xdp lane is compiled for the kernel, which GCC of Debian 12 cannot.
 find_program(PACELINE_BPF_CLANG clang)

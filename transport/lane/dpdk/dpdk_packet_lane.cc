@@ -22,8 +22,11 @@ constexpr size_t kRoom = 256;               // segments; Send itself takes whate
 constexpr uint32_t kEthernetOverhead = 38;  // header, checksum, preamble and gap
 // A segment is stamped before its burst waits for the processor, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
-constexpr Duration kLookInterval = Duration::Millis(5);       // at link and counters of the port
-constexpr Duration kRestartInterval = Duration::Millis(200);  // of a memif whose server is away
+constexpr Duration kLookInterval = Duration::Millis(5);  // at link and counters of the port
+// Of a memif client: between attempts to find a server, and to one that has answered but not brought up the link. The
+// driver's own thread is at work then, and does not bear to be interrupted.
+constexpr Duration kConnectInterval = Duration::Millis(200);
+constexpr Duration kRestartInterval = Duration::Seconds(1);
 constexpr int kNeighbourFramesPerPoll = 16;
 
 class DpdkLane final : public Lane {
@@ -150,10 +153,12 @@ void DpdkLane::LookAtPort(Time now) {
     status_.up = up;
     ++status_.change_count;
   }
-  if (up || next_restart_ == Time()) next_restart_ = now + kRestartInterval;
-  if (!up && port_->traits().is_memif_client && next_restart_ <= now) {
-    next_restart_ = now + kRestartInterval;
-    port_->Restart();
+  if (port_->traits().is_memif_client) {
+    if (up || next_restart_ == Time()) next_restart_ = now + kRestartInterval;
+    if (next_restart_ <= now) {
+      port_->Restart();
+      next_restart_ = now + (port_->started() ? kRestartInterval : kConnectInterval);
+    }
   }
   rte_eth_stats stats{};
   if (rte_eth_stats_get(port_->id(), &stats) == 0) {
