@@ -1,5 +1,6 @@
 #include "transport/lane/dpdk/dpdk_port.h"
 
+#include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -54,6 +57,25 @@ MacAddress MakeMac(const DpdkDevice& device) {
   MacAddress mac = {{0x02, 0, 0, 0, 0, 0}};
   for (size_t i = 0; i < device.address.size(); ++i) mac.bytes[1 + i % 5] ^= device.address[i];
   return mac;
+}
+
+// Runs `work` in the thread in which DPDK handles interrupts, and waits for it: net_memif ends a connection there when
+// the other side has ended it, and does not bear that another thread does so at the same time.
+void InInterruptThread(const std::function<void()>& work) {
+  struct Job {
+    const std::function<void()>& work;
+    std::promise<void> done;
+  } job{work, {}};
+  const int result = rte_eal_alarm_set(
+      1,
+      [](void* argument) {
+        auto* due = static_cast<Job*>(argument);
+        due->work();
+        due->done.set_value();
+      },
+      &job);
+  if (result != 0) return work();
+  job.done.get_future().wait();
 }
 
 absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached) {
@@ -189,7 +211,14 @@ absl::Status DpdkPort::Start() {
 }
 
 DpdkPort::~DpdkPort() {
-  if (started_) rte_eth_dev_stop(id_);
+  const auto stop = [this] {
+    if (started_) rte_eth_dev_stop(id_);
+  };
+  if (traits_.driver == "net_memif") {
+    InInterruptThread(stop);
+  } else {
+    stop();
+  }
   if (attached_here_) {
     rte_eth_dev_info info{};
     rte_device* device = rte_eth_dev_info_get(id_, &info) == 0 ? info.device : nullptr;
@@ -208,8 +237,10 @@ bool DpdkPort::LinkUp() const {
 }
 
 void DpdkPort::Restart() {
-  if (started_) rte_eth_dev_stop(id_);
-  started_ = rte_eth_dev_start(id_) == 0;
+  InInterruptThread([this] {
+    if (started_) rte_eth_dev_stop(id_);
+    started_ = rte_eth_dev_start(id_) == 0;
+  });
 }
 
 }  // namespace paceline
