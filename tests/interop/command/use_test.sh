@@ -11,7 +11,7 @@ expect 0 "--device" perf server --help
 expect 0 "host" perf client --help
 expect 0 "--json" info --help
 expect 0 "tita" info
-expect 0 "planned" info
+expect 0 "RDMA cards" info
 expect 0 '"congestion_control"' info --json
 "$paceline" info --json >"$work/info.json"
 field "$work/info.json" 'all("reason" in x for x in d["lanes"] if not x["usable"])'

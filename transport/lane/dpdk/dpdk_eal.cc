@@ -90,6 +90,7 @@ int FirstAllowedCore() {
 
 absl::Status Start(std::span<const DpdkDevice> devices, const std::string& own) {
   if (rte_lcore_count() > 0) return absl::OkStatus();  // the application has started it
+  if (absl::Status status = CheckDpdkEal(); !status.ok()) return status;
   DpdkMachine machine;
   machine.has_hugepages = FreeHugeBytes() >= kLeastHugeBytes;
   machine.core = FirstAllowedCore();
@@ -129,6 +130,13 @@ class Membership {
 };
 
 }  // namespace
+
+absl::Status CheckDpdkEal() {
+  const std::string core = absl::StrCat("/sys/devices/system/cpu/cpu", FirstAllowedCore(), "/topology/core_id");
+  if (std::error_code error; std::filesystem::exists(core, error)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("DPDK finds no processor: there is no ", core, "; is /sys mounted here?"));
+}
 
 absl::Status StartDpdkEal(std::span<const DpdkDevice> devices, const std::string& arguments) {
   static std::mutex* const mutex = new std::mutex;

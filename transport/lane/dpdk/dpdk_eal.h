@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+// Whether it could start here, as far as can be said without starting it.
+absl::Status CheckDpdkEal();
+
 // OK: it runs. `devices` and `arguments` matter only when it has to be started.
 absl::Status StartDpdkEal(std::span<const DpdkDevice> devices, const std::string& arguments);
 

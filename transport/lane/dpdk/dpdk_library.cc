@@ -60,7 +60,10 @@ absl::StatusOr<const DpdkModule*> LoadDpdkModule() {
 
 }  // namespace
 
-absl::Status CheckDpdkLane() { return LoadDpdkModule().status(); }
+absl::Status CheckDpdkLane() {
+  const auto module = LoadDpdkModule();
+  return module.ok() ? (*module)->check() : module.status();
+}
 
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateDpdkLanes(const DpdkLaneOptions& options) {
   const auto module = LoadDpdkModule();

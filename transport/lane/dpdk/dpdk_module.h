@@ -9,7 +9,8 @@
 namespace paceline {
 
 struct DpdkModule {
-  const char* version;  // of the Paceline it was built with
+  const char* version;      // of the Paceline it was built with
+  absl::Status (*check)();  // whether create can work on this machine
   absl::StatusOr<std::vector<std::unique_ptr<Lane>>> (*create)(const DpdkLaneOptions& options);
 };
 
