@@ -8,6 +8,8 @@ set -u
 
 "$paceline" info | grep -q 'yes *dpdk' || { echo "skipped: no DPDK: $("$paceline" info | grep ' dpdk ')"; exit 77; }
 export PACELINE_KEY_FILE=none
+# As in perf_dpdk_test.sh.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
 between() {
   local own=$1 peer=$2 server status=0
