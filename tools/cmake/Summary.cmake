@@ -1,5 +1,5 @@
 # The table at the end of a configuration: what is built, and why something is not. A part shows "on" only when its
-# target exists; the third column tells what was found on this machine.
+# target, or for lanes the library behind it, exists; the third column tells what was found on this machine.
 function(paceline_summary_line part state why)
   string(LENGTH "${part}" length)
   math(EXPR fill "26 - ${length}")

@@ -22,10 +22,10 @@ class CompletionQueue {
     ++reserved_;
     return true;
   }
-  // The same for a completion that a peer causes. All together may hold half of the places until they are complete, so
-  // that what peers begin and do not end does not stop our own operations.
+  // The same for a completion that a peer causes. All together may hold half of the places, and one at least, until
+  // they are complete, so that what peers begin and do not end does not stop our own operations.
   bool ReserveForPeer() {
-    if (for_peers_ >= bound_ / 2 || !Reserve()) return false;
+    if (for_peers_ >= (bound_ + 1) / 2 || !Reserve()) return false;
     ++for_peers_;
     return true;
   }

@@ -41,8 +41,7 @@ std::vector<std::string> SplitDevices(const std::string& text);
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
 
 // The address by which lanes of this kind find somebody, of text for people; and back. udp, xdp, dpdk:
-// "192.0.2.1:4791",
-// "[fd00::2]:4791". Other kinds have none.
+// "192.0.2.1:4791", "[fd00::2]:4791". Other kinds have none.
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text);
 std::string FormatPeerAddress(const std::string& kind, const LaneAddress& address);
 // Whether only processes of the host that it was made on can send there.
@@ -55,7 +54,7 @@ struct LaneKindInfo {
   std::string reason;   // why it is not usable here
 };
 
-// Every kind that Paceline has or plans, usable or not.
+// Every kind that Paceline has, usable here or not.
 std::vector<LaneKindInfo> ListLaneKinds();
 
 // A network interface of this machine that udp lanes may be made on, and xdp lanes if it is an Ethernet one.

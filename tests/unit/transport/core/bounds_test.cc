@@ -125,6 +125,17 @@ TEST_P(BoundsTest, ImmediatesThatNeverEndLeaveCompletionsForOthers) {
   EXPECT_EQ(told, 60u);
 }
 
+TEST_P(BoundsTest, AnImmediateComesWhereThereIsOnePlaceForCompletions) {
+  WorldOptions options = Options();
+  options.customize = [](uint32_t host, EndpointOptions& endpoint) { endpoint.max_completions = host == 1 ? 1 : 100; };
+  Start(options);
+  GuardedBuffer& memory = NewBuffer(100);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  AwaitOk(0, WriteImmediate(0, NewFilled(100, 1), remote, 0, 7));
+  AwaitOk(0, WriteImmediate(0, NewFilled(100, 2), remote, 0, 8));
+  EXPECT_TRUE(memory.Holds(2));
+}
+
 // A send that was put off, found lost, and had arrived after all keeps no place in the window of packets.
 TEST_P(BoundsTest, WhatWasPutOffAndArrivedLeavesTheWindow) {
   WorldOptions options = Options();
