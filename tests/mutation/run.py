@@ -146,13 +146,22 @@ def main():
     parser.add_argument("--filter", default="", metavar="REGEX", help="only the mutants whose name matches")
     parser.add_argument("--least", type=float, default=95, metavar="PERCENT", help="of the mutants to be caught (95)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
-    parser.add_argument("--json", metavar="FILE", help="write the verdicts to this file too")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the verdicts to this file too, each at once")
+    parser.add_argument("--resume", action="store_true", help="go on after the verdicts that --json already holds")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutation", help="of the copy")
     arguments = parser.parse_args()
     groups, mutants = load(HERE / "mutants.toml")
     mutants = [mutant for mutant in mutants if re.search(arguments.filter, mutant["name"])]
     if not mutants:
         fail(f"no mutant's name matches '{arguments.filter}'")
+    verdicts = []
+    if arguments.resume:
+        if not arguments.json:
+            fail("--resume needs --json FILE")
+        if arguments.json.exists():
+            verdicts = json.loads(arguments.json.read_text())
+    judged = {entry["name"] for entry in verdicts}
+    mutants = [mutant for mutant in mutants if mutant["name"] not in judged]
 
     copy = Copy(arguments.folder, arguments.jobs)
     copy.prepare()
@@ -169,11 +178,12 @@ def main():
         usual[test] = time.monotonic() - began
 
     progress = Progress(len(mutants))
-    verdicts = []
-    for mutant in mutants:
-        progress.show(len(verdicts), mutant["name"])
+    for done, mutant in enumerate(mutants):
+        progress.show(done, mutant["name"])
         verdict, by = judge(copy, mutant, groups[mutant["group"]], usual)
         verdicts.append({"name": mutant["name"], "file": mutant["file"], "verdict": verdict, "by": by})
+        if arguments.json:
+            arguments.json.write_text(json.dumps(verdicts, indent=1) + "\n")
     progress.end()
 
     print("| fault | in | verdict | by |\n|---|---|---|---|")
@@ -181,8 +191,6 @@ def main():
         print(f"| {entry['name']} | `{entry['file']}` | {entry['verdict']} | {entry['by']} |")
     caught = sum(entry["verdict"] in ("caught", "hung") for entry in verdicts)
     print(f"\n{caught} of {len(verdicts)} caught ({100 * caught / len(verdicts):.0f} %)")
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(verdicts, indent=1) + "\n")
     return 0 if 100 * caught >= arguments.least * len(verdicts) else 1
 
 
