@@ -80,12 +80,12 @@ function(paceline_leave_out name result)
   endif()
 endfunction()
 
-# paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds] [SERIAL] [WHOLE]): one GoogleTest program. Each
-# test case is a ctest of its own, called NAME.Suite.Case, so that a skipped case shows as skipped; ctest finds the cases
-# when it starts. SERIAL: no other test runs beside it. WHOLE: the program is one ctest called NAME. The label `thorough`
-# or `soak` keeps a test out of the default run of tools/test.
+# paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE] [SERIAL]
+# [WHOLE]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a skipped case
+# shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the program is one
+# ctest called NAME. The label `thorough` or `soak` keeps a test out of the default run of tools/test.
 function(paceline_test name)
-  cmake_parse_arguments(ARG "SERIAL;WHOLE" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;WHOLE" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -101,6 +101,9 @@ function(paceline_test name)
   set(properties TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL})
   if(ARG_LABELS)
     list(APPEND properties LABELS "${ARG_LABELS}")
+  endif()
+  if(ARG_ENVIRONMENT)
+    list(APPEND properties ENVIRONMENT "${ARG_ENVIRONMENT}")
   endif()
   if(ARG_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
