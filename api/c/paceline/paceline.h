@@ -255,7 +255,7 @@ typedef struct paceline_completion {
 } paceline_completion;
 
 /* Takes up to `room` completions into `out`; returns how many. `completion_size` is sizeof(paceline_completion). With
- * manual progress a call that finds none makes progress once. */
+ * manual progress a call that finds none makes progress: once, and a few times more while data move. */
 size_t paceline_poll_sized(paceline_context* context, paceline_completion* out, size_t completion_size, size_t room);
 #define paceline_poll(context, out, room) paceline_poll_sized((context), (out), sizeof(paceline_completion), (room))
 

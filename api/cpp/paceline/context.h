@@ -169,7 +169,8 @@ class Listener {
 // The completions of a context, in the order in which they happened.
 class CompletionQueue {
  public:
-  // Takes up to `room` completions, returns how many. With manual progress a call that finds none makes progress once.
+  // Takes up to `room` completions, returns how many. With manual progress a call that finds none makes progress: once,
+  // and again while data move and none is there (a few passes at most).
   size_t Poll(Completion* out, size_t room);
 
   // For event loops: once Arm() has answered true, descriptor() becomes readable when there is something to do (a

@@ -23,6 +23,9 @@ namespace paceline::api {
 namespace {
 
 constexpr Duration kPublishEvery = Duration::Millis(20);
+// What arrived is answered by the next pass, and a caller that found nothing may give up its core: it goes on while
+// data move, for at most so many passes.
+constexpr int kPollPasses = 8;
 constexpr uint32_t kDefaultLingerMillis = 250;  // several tries of a close, also where the network loses packets
 
 // Once per process: an open door is worth a line, not one for each rank's every context.
@@ -355,9 +358,13 @@ size_t ContextImpl::PollCompletions(Completion* out, size_t room) {
       return count;
     });
   }
-  if (const size_t count = take()) return count;
-  Pass();
-  return take();
+  size_t count = take();
+  bool moved = true;
+  for (int pass = 0; count == 0 && moved && pass < kPollPasses; ++pass) {
+    moved = Pass();
+    count = take();
+  }
+  return count;
 }
 
 void ContextImpl::IdleOnce(Time deadline) {
