@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "api/libfabric/src/info.h"
 #include "api/libfabric/src/operation.h"
 #include "api/libfabric/src/stand_in.h"
 #include "paceline/context.h"
@@ -54,7 +55,16 @@ class Domain : public fid_domain {
   void OnQueueRead() { --full_queues_; }
   bool is_held_up() const { return full_queues_ > 0; }
   Operation* NewOperation() { return operations_.New(); }
-  void Delete(Operation* operation) { operations_.Delete(operation); }
+  void Delete(Operation* operation) {
+    injected_bytes_ -= operation->staged_injected;
+    operations_.Delete(operation);
+  }
+  // Whether so many more bytes may be copied for the time of an operation; they are given back with it.
+  bool TakeInjected(Operation* operation, uint64_t bytes) {
+    if (bytes > kMostInjectedBytes - injected_bytes_) return false;
+    injected_bytes_ += operation->staged_injected = bytes;
+    return true;
+  }
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
   api::Context& paceline() { return paceline_; }
@@ -97,6 +107,7 @@ class Domain : public fid_domain {
   uint32_t busy_passes_ = 0;
   uint32_t full_queues_ = 0;
   uint32_t waits_for_last_ = 0;
+  uint64_t injected_bytes_ = 0;
   bool present_ = false;  // the program has called since the stand-in last looked
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;

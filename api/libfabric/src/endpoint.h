@@ -20,6 +20,7 @@
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/info.h"
 #include "api/libfabric/src/links.h"
 #include "api/libfabric/src/use.h"
 #include "transport/base/intrusive_list.h"

@@ -41,7 +41,7 @@ const char* CheckTransmit(const fi_tx_attr& hints) {
   if (!Within(hints.caps, kTransmitCaps | kDomainCaps)) return "capabilities of the transmit side";
   if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
-  if (hints.inject_size > kInjectBytes) return "inject_size: at most 256";
+  if (hints.inject_size > kInjectBytes) return "inject_size: at most 16384";
   if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
   if (hints.size > kMostQueueSize) return "size of the transmit side: at most 4096";
   if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "api/libfabric/src/info.h"
 #include "api/libfabric/src/vectors.h"
 #include "paceline/types.h"
 #include "transport/base/intrusive_list.h"
@@ -28,8 +27,9 @@ struct Operation {
   bool discard = false;              // receives: the message is to be dropped, however long
   api::OperationId id = 0;           // receives that can be cancelled
   uint64_t room = 0;                 // receives: bytes of the buffer
-  std::unique_ptr<Staging> staging;  // of memory in several pieces
-  uint8_t injected[kInjectBytes];    // sends and writes whose buffer the program has back at once
+  std::unique_ptr<Staging> staging;  // of memory in several pieces, and of injected bytes that `injected` cannot hold
+  uint64_t staged_injected = 0;      // the latter's
+  uint8_t injected[256];             // sends and writes whose buffer the program has back at once
 };
 
 }  // namespace paceline::libfabric

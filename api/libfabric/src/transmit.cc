@@ -61,8 +61,13 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   Operation* operation = NewOperation(transmit.context, transmit.flags, KindOf(transmit.flags));
   api::Buffer buffer = {.bytes = bytes};
   if (injected) {
-    Gather(transmit.vector, operation->injected);
-    buffer.data = operation->injected;
+    uint8_t* copy = operation->injected;
+    if (bytes > sizeof(operation->injected)) {
+      if (!domain_->TakeInjected(operation, bytes)) return Posted(PostResult::kTryAgain, operation, injected);
+      copy = Stage(operation, bytes);
+    }
+    Gather(transmit.vector, copy);
+    buffer.data = copy;
   } else if (transmit.vector.size() > 1) {
     buffer.data = Stage(operation, bytes);
     if ((transmit.flags & FI_READ) != 0) {

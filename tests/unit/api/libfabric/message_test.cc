@@ -268,9 +268,42 @@ TEST_F(MessageTest, DeliveryIsCompleteWhenTheReceiveHasIt) {
   EXPECT_EQ(Take(a_).op_context, out);
 }
 
+TEST_F(MessageTest, InjectedBuffersAreTheProgramsAtOnce) {
+  Open();
+  for (const size_t bytes : {size_t{256}, size_t{257}, a_.info->tx_attr->inject_size}) {
+    auto out = Pattern(bytes, 9);
+    std::vector<uint8_t> in(bytes);
+    Post([&] { return fi_trecv(b_.endpoint, in.data(), bytes, nullptr, FI_ADDR_UNSPEC, 1, 0, in.data()); });
+    Post([&] { return fi_tinject(a_.endpoint, out.data(), bytes, a_.peer, 1); });
+    std::fill(out.begin(), out.end(), uint8_t{0});
+    EXPECT_EQ(Take(b_).op_context, in.data());
+    EXPECT_EQ(in, Pattern(bytes, 9)) << bytes;
+  }
+}
+
+TEST_F(MessageTest, InjectedBytesAreBoundedAndComeBack) {
+  Open();
+  constexpr size_t kMostBytes = 16 << 20;
+  const auto out = Pattern(a_.info->tx_attr->inject_size, 4);
+  std::vector<uint8_t> in(out.size());
+  Post([&] { return fi_tinject(a_.endpoint, out.data(), out.size(), a_.peer, 1); });  // connects
+  // b's program does not call, but for what its stand-in does acknowledges nothing.
+  size_t count = 1;
+  while (fi_tinject(a_.endpoint, out.data(), out.size(), a_.peer, 1) == 0) ++count;
+  EXPECT_GE(count, kMostBytes / out.size());
+  EXPECT_LT(count, a_.info->tx_attr->size * 4) << "that is the bound of operations";
+  for (size_t i = 0; i <= count; ++i) {
+    std::fill(in.begin(), in.end(), uint8_t{0});
+    if (i == count) Post([&] { return fi_tinject(a_.endpoint, out.data(), out.size(), a_.peer, 1); });
+    Post([&] { return fi_trecv(b_.endpoint, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 1, 0, in.data()); });
+    ASSERT_EQ(Take(b_).op_context, in.data());
+    ASSERT_EQ(in, out) << i;
+  }
+}
+
 TEST_F(MessageTest, WhatCannotBeSentIsRefusedAtOnce) {
   Open();
-  std::vector<char> buffer(257);
+  std::vector<char> buffer(a_.info->tx_attr->inject_size + 1);
   EXPECT_EQ(fi_inject(a_.endpoint, buffer.data(), buffer.size(), a_.peer), -FI_EMSGSIZE);
   EXPECT_EQ(fi_send(a_.endpoint, buffer.data(), 1, nullptr, 12345, nullptr), -FI_EINVAL);
   const std::vector<iovec> nine(9, {buffer.data(), 1});

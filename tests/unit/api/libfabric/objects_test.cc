@@ -27,7 +27,7 @@ TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
   const std::function<void(fi_info&)> impossible[] = {
       [](fi_info& hints) { hints.ep_attr->type = FI_EP_DGRAM; },
       [](fi_info& hints) { hints.caps = FI_MULTICAST; },
-      [](fi_info& hints) { hints.tx_attr->inject_size = 257; },
+      [](fi_info& hints) { hints.tx_attr->inject_size = 16385; },
       [](fi_info& hints) { hints.tx_attr->iov_limit = 9; },
       [](fi_info& hints) { hints.rx_attr->iov_limit = 9; },
       [](fi_info& hints) { hints.tx_attr->rma_iov_limit = 2; },
