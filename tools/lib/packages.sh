@@ -13,7 +13,7 @@ packages_xdp=(libxdp-dev libbpf-dev clang)  # the xdp lane; clang compiles its p
 packages_dpdk=(libdpdk-dev)  # the dpdk lane and its tests; 140 MB with all drivers, which it depends on
 # The guests of tests/softroce; those tests skip without them.
 packages_softroce=(qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils perftest)
-packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck)
+packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck valgrind)
 packages_comparison=(python3 iproute2 libucx0)  # what tools/compare_mpi sets beside Paceline
 packages_coverage=(gcovr)
 

@@ -7,101 +7,13 @@
 #include <memory>
 #include <vector>
 
-#include "cc/registry.h"
-#include "tests/support/test_congestion_control.h"
-#include "transport/core/endpoint.h"
+#include "tests/support/endpoint_pair.h"
 #include "transport/wire/checksum.h"
 
 namespace paceline {
 namespace {
 
-class NoLanes final : public EndpointEnvironment {
- public:
-  uint32_t OpenPeer(uint32_t, const LaneAddress&) override { return 1; }
-  void ClosePeer(uint32_t, uint32_t) override {}
-  uint64_t RegisterMemory(uint32_t, void*, size_t) override { return 0; }
-  void DeregisterMemory(uint32_t, uint64_t) override {}
-};
-
-LaneCapabilities Capabilities(uint32_t max_packet_bytes) {
-  LaneCapabilities capabilities;
-  capabilities.max_packet_bytes = max_packet_bytes;
-  capabilities.entropies = 64;
-  capabilities.link_rate = Rate::Gbps(100);
-  capabilities.base_rtt = Duration::Micros(10);
-  return capabilities;
-}
-
-// Two endpoints and the bytes between them: what one wants to send the other handles at once.
-class Pair {
- public:
-  // `algorithm`: as in the registry; without one, a fixed window of the tests.
-  explicit Pair(const char* algorithm = nullptr, uint32_t max_packet_bytes = 4096 + 96)
-      : algorithm_(algorithm), max_packet_bytes_(max_packet_bytes), a_(New(1)), b_(New(2)) {}
-
-  std::pair<ConnectionId, ConnectionId> Connect() {
-    const ConnectionId a = a_->ReserveConnection();
-    const ConnectionId b = b_->ReserveConnection();
-    a_->Establish(a, {.peer_connection = b, .addresses = {LaneAddress{}}}, now_);
-    b_->Establish(b, {.peer_connection = a, .addresses = {LaneAddress{}}}, now_);
-    return {a, b};
-  }
-  Endpoint& a() { return *a_; }
-  Endpoint& b() { return *b_; }
-  Time now() const { return now_; }
-  void Advance(Duration time) {
-    now_ = now_ + time;
-    Step();
-  }
-  // One pass of both; returns the packets moved.
-  size_t Step(Duration time = Duration::Nanos(200)) {
-    now_ = now_ + time;
-    return Move(*a_, *b_) + Move(*b_, *a_);
-  }
-
- private:
-  std::unique_ptr<Endpoint> New(uint64_t seed) {
-    EndpointOptions options;
-    options.seed = seed;
-    const PortDescription port{Capabilities(max_packet_bytes_), LaneAddress{}};
-    auto control = algorithm_ == nullptr ? support::NewTestCongestionControl(support::TestControl::kWindow, 256 * 1024)
-                                         : CreateCongestionControl(algorithm_, {}, seed).value();
-    return std::make_unique<Endpoint>(options, std::move(control), &environment_, std::span(&port, 1));
-  }
-  size_t Move(Endpoint& from, Endpoint& to) {
-    if (from.PollTimeout() <= now_) from.HandleTimeout(now_);
-    const size_t count = from.PollTransmit(0, burst_, TxBurst::kSegments, now_);
-    for (size_t i = 0; i < count; ++i) {
-      const TxSegment& sent = burst_.segments[i];
-      RxSegment& got = arrived_[i];
-      got = RxSegment{};
-      std::memcpy(wire_[i].data(), sent.header, sent.header_bytes);
-      got.data = wire_[i].data();
-      got.data_bytes = sent.header_bytes;
-      if (sent.payload != nullptr && sent.payload_bytes > 0) {
-        std::memcpy(wire_[i].data() + sent.header_bytes, sent.payload, sent.payload_bytes);
-        got.data_bytes += sent.payload_bytes;
-      } else {
-        got.phantom_bytes = sent.payload_bytes;
-      }
-      got.source = &address_;
-      got.received_at = now_;
-    }
-    if (count > 0) to.HandleSegments(0, std::span(arrived_).first(count), now_);
-    return count;
-  }
-
-  const char* algorithm_;
-  uint32_t max_packet_bytes_;
-  NoLanes environment_;
-  LaneAddress address_;
-  Time now_ = Time::FromNanos(1'000'000);
-  std::unique_ptr<Endpoint> a_;
-  std::unique_ptr<Endpoint> b_;
-  TxBurst burst_;
-  std::array<RxSegment, TxBurst::kSegments> arrived_;
-  std::array<std::array<uint8_t, 8192>, TxBurst::kSegments> wire_;
-};
+using Pair = support::EndpointPair;
 
 void BM_IdlePoll(benchmark::State& state) {
   auto pair = std::make_unique<Pair>();

@@ -1,0 +1,113 @@
+// Two endpoints without lanes: what one wants to send the other handles at once. For measuring what the core and a
+// controller cost; nothing is lost, and time passes only in steps.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "cc/registry.h"
+#include "tests/support/test_congestion_control.h"
+#include "transport/core/endpoint.h"
+
+namespace paceline::support {
+
+class NoLanes final : public EndpointEnvironment {
+ public:
+  uint32_t OpenPeer(uint32_t, const LaneAddress&) override { return 1; }
+  void ClosePeer(uint32_t, uint32_t) override {}
+  uint64_t RegisterMemory(uint32_t, void*, size_t) override { return 0; }
+  void DeregisterMemory(uint32_t, uint64_t) override {}
+};
+
+inline LaneCapabilities PairCapabilities(uint32_t max_packet_bytes) {
+  LaneCapabilities capabilities;
+  capabilities.max_packet_bytes = max_packet_bytes;
+  capabilities.entropies = 64;
+  capabilities.link_rate = Rate::Gbps(100);
+  capabilities.base_rtt = Duration::Micros(10);
+  capabilities.burst_segments = 16;
+  return capabilities;
+}
+
+class EndpointPair {
+ public:
+  // `algorithm`: as in the registry; without one, a fixed window of the tests. `checked`: payload has checksums.
+  explicit EndpointPair(const char* algorithm = nullptr, uint32_t max_packet_bytes = 4096 + 96, bool checked = true)
+      : algorithm_(algorithm),
+        checked_(checked),
+        capabilities_(PairCapabilities(max_packet_bytes)),
+        a_(New(1)),
+        b_(New(2)) {}
+
+  std::pair<ConnectionId, ConnectionId> Connect() {
+    const ConnectionId a = a_->ReserveConnection();
+    const ConnectionId b = b_->ReserveConnection();
+    a_->Establish(a, {.peer_connection = b, .addresses = {address_}}, now_);
+    b_->Establish(b, {.peer_connection = a, .addresses = {address_}}, now_);
+    return {a, b};
+  }
+  Endpoint& a() { return *a_; }
+  Endpoint& b() { return *b_; }
+  Time now() const { return now_; }
+  void Advance(Duration time) {
+    now_ = now_ + time;
+    Step();
+  }
+  // One pass of both; returns the packets moved.
+  size_t Step(Duration time = Duration::Nanos(200)) {
+    now_ = now_ + time;
+    return Move(*a_, *b_) + Move(*b_, *a_);
+  }
+
+ private:
+  std::unique_ptr<Endpoint> New(uint64_t seed) {
+    EndpointOptions options;
+    options.seed = seed;
+    options.payload_checksum = checked_;
+    const PortDescription port{capabilities_, LaneAddress{}};
+    auto control = algorithm_ == nullptr ? NewTestCongestionControl(TestControl::kWindow, 256 * 1024)
+                                         : CreateCongestionControl(algorithm_, {}, seed).value();
+    return std::make_unique<Endpoint>(options, std::move(control), &environment_, std::span(&port, 1));
+  }
+  size_t Move(Endpoint& from, Endpoint& to) {
+    if (from.PollTimeout() <= now_) from.HandleTimeout(now_);
+    const size_t count = from.PollTransmit(0, burst_, TxBurst::kSegments, now_);
+    for (size_t i = 0; i < count; ++i) {
+      const TxSegment& sent = burst_.segments[i];
+      RxSegment& got = arrived_[i];
+      got = RxSegment{};
+      std::memcpy(wire_[i].data(), sent.header, sent.header_bytes);
+      got.data = wire_[i].data();
+      got.data_bytes = sent.header_bytes;
+      if (sent.payload != nullptr && sent.payload_bytes > 0) {
+        got.payload = const_cast<uint8_t*>(static_cast<const uint8_t*>(sent.payload));
+        got.payload_bytes = sent.payload_bytes;
+      } else {
+        got.phantom_bytes = sent.payload_bytes;
+      }
+      got.source = &address_;
+      got.received_at = now_;
+    }
+    if (count > 0) to.HandleSegments(0, std::span(arrived_).first(count), now_);
+    return count;
+  }
+
+  const char* algorithm_;
+  const bool checked_;
+  const LaneCapabilities capabilities_;
+  NoLanes environment_;
+  const LaneAddress address_{.size = 1};
+  Time now_ = Time::FromNanos(1'000'000);
+  std::unique_ptr<Endpoint> a_;
+  std::unique_ptr<Endpoint> b_;
+  TxBurst burst_;
+  std::array<RxSegment, TxBurst::kSegments> arrived_;
+  std::array<std::array<uint8_t, 8192>, TxBurst::kSegments> wire_;
+};
+
+}  // namespace paceline::support
