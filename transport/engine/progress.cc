@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include "absl/strings/str_cat.h"
 #include "transport/engine/clock.h"
@@ -26,6 +27,18 @@ timespec ToTimespec(Duration span) {
 }
 
 absl::Status Errno(const char* what) { return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno))); }
+
+// The first of these environment variables that holds a number; 1 when none does.
+unsigned FirstOf(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    // SLURM writes "8(x2)": the number in front is what counts here.
+    const unsigned long value = std::strtoul(text, nullptr, 10);
+    if (value > 0 && value < 1'000'000) return static_cast<unsigned>(value);
+  }
+  return 1;
+}
 
 }  // namespace
 
@@ -161,15 +174,12 @@ unsigned AllowedCores() {
 }
 
 unsigned LocalRanksFromEnvironment() {
-  for (const char* name : {"PACELINE_LOCAL_RANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE",
-                           "SLURM_TASKS_PER_NODE"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    // SLURM writes "8(x2)": the number in front is what counts here.
-    const unsigned long value = std::strtoul(text, nullptr, 10);
-    if (value > 0 && value < 100000) return static_cast<unsigned>(value);
-  }
-  return 1;
+  return FirstOf({"PACELINE_LOCAL_RANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE",
+                  "SLURM_TASKS_PER_NODE"});
+}
+
+unsigned JobRanksFromEnvironment() {
+  return FirstOf({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_STEP_NUM_TASKS"});
 }
 
 }  // namespace paceline

@@ -84,4 +84,8 @@ unsigned AllowedCores();
 // says. A hint only.
 unsigned LocalRanksFromEnvironment();
 
+// Processes of this job on all machines, from the same launchers (OMPI_COMM_WORLD_SIZE, PMI_SIZE, WORLD_SIZE,
+// SLURM_STEP_NUM_TASKS); 1 when nothing says. A hint only.
+unsigned JobRanksFromEnvironment();
+
 }  // namespace paceline

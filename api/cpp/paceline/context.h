@@ -218,6 +218,10 @@ class Context {
 
   CompletionQueue& completions();
 
+  // More processes of this job run on this machine than it has cores for them (ContextOptions::local_ranks): who waits
+  // by looking again and again should let others run in between.
+  bool crowded() const;
+
   // Manual progress: one pass. True if it moved anything. With a progress thread: false.
   bool Progress();
   // Makes progress, adaptively spinning, yielding and sleeping, until a completion or a connection event is there, at

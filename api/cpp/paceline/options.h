@@ -48,7 +48,8 @@ struct ContextOptions {
   // -- congestion control
   std::string congestion_control = "tita";                           // PACELINE_CC; both ends must run the same
   std::map<std::string, std::string> congestion_control_parameters;  // PACELINE_CC_PARAMETERS: "key=value,..."
-  // PACELINE_FAN_IN: how many peers send to one receiver at a time, where the application knows it; 0: not known.
+  // PACELINE_FAN_IN: how many peers send to one receiver at a time, where the application knows it; 0: all others
+  // of a job of at most 32 ranks, where a launcher (mpirun, srun, torchrun) says how many it has, else not known.
   // Algorithms that let short sends go without credit reckon with it (tita: `unscheduled`), unless told otherwise by a
   // parameter.
   uint32_t fan_in = 0;

@@ -79,6 +79,7 @@ class ContextImpl {
   bool Arm();
   int descriptor() const { return threaded_ ? notify_ : progress_->descriptor(); }
   bool threaded() const { return threaded_; }
+  bool crowded() const { return progress_->crowded(); }
 
   // ---- looking in
   std::vector<Counter> Counters();

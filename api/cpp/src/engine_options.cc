@@ -45,11 +45,14 @@ void SetIfGiven(Field& field, Value value) {
 // A receiver's queue holds what all its senders send before they have credit: each may send its share of a BDP.
 void HeedFanIn(const ContextOptions& options, ParameterMap& parameters) {
   constexpr char kName[] = "unscheduled";
-  constexpr double kMost = 1.0 / 8;  // of a BDP, also for fewer than 8: other jobs send too
+  constexpr double kMost = 1.0 / 8;   // of a BDP, also for fewer than 8: other jobs send too
+  constexpr uint32_t kSmallJob = 32;  // of larger ones hardly all send to one rank at a time
+  const uint32_t others = JobRanksFromEnvironment() - 1;
+  const uint32_t fan_in = options.fan_in != 0 ? options.fan_in : others < kSmallJob ? others : 0;
   const AlgorithmInfo* algorithm = FindCongestionControl(options.congestion_control);
-  if (options.fan_in == 0 || algorithm == nullptr || parameters.contains(kName)) return;
+  if (fan_in == 0 || algorithm == nullptr || parameters.contains(kName)) return;
   for (const ParameterSpec& spec : algorithm->parameters) {
-    if (spec.name == kName && spec.unit == "BDP") parameters[kName] = std::min(kMost, 1.0 / options.fan_in);
+    if (spec.name == kName && spec.unit == "BDP") parameters[kName] = std::min(kMost, 1.0 / fan_in);
   }
 }
 

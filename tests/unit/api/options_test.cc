@@ -28,6 +28,7 @@ class OptionsTest : public ::testing::Test {
       if (text.rfind("PACELINE_", 0) == 0) names.push_back(text.substr(0, text.find('=')));
     }
     for (const std::string& name : names) unsetenv(name.c_str());
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) unsetenv(name);
   }
   void TearDown() override { SetUp(); }
 };
@@ -84,23 +85,36 @@ TEST_F(OptionsTest, ErrorsNameVariableAndValue) {
   }
 }
 
+// The parameter that it sets; -1: the algorithm's default.
+double Unscheduled(const ContextOptions& options) {
+  const auto engine = ToEngineOptions(options);
+  const auto found = engine->congestion_control_parameters.find("unscheduled");
+  return found == engine->congestion_control_parameters.end() ? -1 : std::get<double>(found->second);
+}
+
 TEST_F(OptionsTest, TheFanInSetsWhatGoesWithoutCredit) {
   ContextOptions options;
-  const auto unscheduled = [&]() -> double {
-    const auto engine = ToEngineOptions(options);
-    const auto found = engine->congestion_control_parameters.find("unscheduled");
-    return found == engine->congestion_control_parameters.end() ? -1 : std::get<double>(found->second);
-  };
-  EXPECT_EQ(unscheduled(), -1);
+  EXPECT_EQ(Unscheduled(options), -1);
   options.fan_in = 100;
-  EXPECT_DOUBLE_EQ(unscheduled(), 0.01);
+  EXPECT_DOUBLE_EQ(Unscheduled(options), 0.01);
   options.fan_in = 1;
-  EXPECT_DOUBLE_EQ(unscheduled(), 0.125);
+  EXPECT_DOUBLE_EQ(Unscheduled(options), 0.125);
   options.congestion_control_parameters["unscheduled"] = "0.5";
-  EXPECT_DOUBLE_EQ(unscheduled(), 0.5);
+  EXPECT_DOUBLE_EQ(Unscheduled(options), 0.5);
   options.congestion_control_parameters.clear();
   options.congestion_control = "swift";
-  EXPECT_EQ(unscheduled(), -1);
+  EXPECT_EQ(Unscheduled(options), -1);
+}
+
+TEST_F(OptionsTest, ASmallJobsRanksAreItsFanIn) {
+  ContextOptions options;
+  setenv("OMPI_COMM_WORLD_SIZE", "21", 1);
+  EXPECT_DOUBLE_EQ(Unscheduled(options), 1.0 / 20);
+  setenv("OMPI_COMM_WORLD_SIZE", "1000", 1);
+  EXPECT_EQ(Unscheduled(options), -1);
+  options.fan_in = 16;
+  EXPECT_DOUBLE_EQ(Unscheduled(options), 1.0 / 16);
+  unsetenv("OMPI_COMM_WORLD_SIZE");
 }
 
 TEST_F(OptionsTest, BoundsAreChecked) {

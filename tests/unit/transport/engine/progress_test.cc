@@ -226,5 +226,16 @@ TEST(LocalRanks, ComeFromTheEnvironment) {
   EXPECT_GE(AllowedCores(), 1u);
 }
 
+TEST(JobRanks, ComeFromTheEnvironment) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) unsetenv(name);
+  EXPECT_EQ(JobRanksFromEnvironment(), 1u);
+  setenv("SLURM_STEP_NUM_TASKS", "16", 1);
+  EXPECT_EQ(JobRanksFromEnvironment(), 16u);
+  setenv("OMPI_COMM_WORLD_SIZE", "0", 1);
+  EXPECT_EQ(JobRanksFromEnvironment(), 16u);
+  setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+  EXPECT_EQ(JobRanksFromEnvironment(), 4u);
+}
+
 }  // namespace
 }  // namespace paceline
