@@ -28,11 +28,13 @@ namespace paceline::libfabric {
 namespace {
 
 // A program that reads its queue over and over lets others have the core, perhaps the peer that it waits for, after so
-// many passes (some microseconds) that brought nothing.
+// many passes (some microseconds) that brought nothing; at once where there are more ranks than cores.
 constexpr uint32_t kPatience = 32;
 constexpr uint32_t kPassesBetweenCare = 64;   // of those that brought something: new peers need not wait for a pause
 constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken what this one waits for
 constexpr int kStandInPasses = 100;           // at a time: the program may be back
+// Longer than the core's own: where ranks share cores, to wait for a receive costs each of them a turn or two.
+constexpr uint32_t kEagerBytes = 65536;
 
 int Close(fid* object) {
   auto* domain = FromFid<Domain, fid_domain>(object);
@@ -113,7 +115,7 @@ void Domain::Progress() {
     return;
   }
   deferred_->Run();
-  if (++idle_passes_ >= kPatience) sched_yield();
+  if (++idle_passes_ >= kPatience || paceline_.crowded()) sched_yield();
 }
 
 int Domain::StartStandIn() {
@@ -187,6 +189,7 @@ int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* con
   }
   if (options->lane != "shm") options->bind = interface->bind;  // shared memory has no interfaces
   options->prompt_acks = true;                                  // see TakeCompletions
+  if (options->eager_bytes == 0) options->eager_bytes = kEagerBytes;
   if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
   // A program that gave a port to listen on gets it where it is free; endpoints say where they are in any case.
   const std::vector<std::string> usual = options->bind;
