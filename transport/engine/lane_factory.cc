@@ -42,6 +42,7 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateUdp(const std::string& device, const
   udp.mtu = options.mtu;
   udp.link_rate = options.link_rate;
   udp.traffic_class = options.traffic_class;
+  if (options.entropies != 0) udp.tx_sockets = static_cast<uint16_t>(options.entropies);
   udp.bind_to_device = options.devices.size() > 1;
   auto lane = CreateUdpLane(udp);
   if (!lane.ok() && udp.bind_to_device && absl::IsPermissionDenied(lane.status())) {
@@ -106,6 +107,7 @@ absl::StatusOr<Lanes> CreateVerbsLanes(const LaneFactoryOptions& options) {
     verbs.device = device;
     verbs.mtu = options.mtu;
     verbs.link_rate = options.link_rate;
+    if (options.entropies != 0) verbs.entropies = std::min(options.entropies, kMostVerbsEntropies);
     auto lane = CreateVerbsLane(verbs);
     if (!lane.ok()) return lane.status();
     lanes.push_back(*std::move(lane));
@@ -126,6 +128,7 @@ absl::StatusOr<Lanes> CreateXdpLanes(const LaneFactoryOptions& options) {
     xdp.mtu = options.mtu;
     xdp.link_rate = options.link_rate;
     xdp.traffic_class = options.traffic_class;
+    if (options.entropies != 0) xdp.entropies = static_cast<uint16_t>(options.entropies);
     auto lane = CreateXdpLane(xdp);
     if (!lane.ok()) return lane.status();
     lanes.push_back(*std::move(lane));

@@ -112,6 +112,7 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
   result.kind = options.lane;
   result.devices = options.bind;
   result.mtu = options.mtu;
+  result.entropies = options.entropies;
   result.dpdk_eal = options.dpdk_eal;
   result.traffic_class = options.traffic_class;
   if (!(options.link_gbps >= 0)) {

@@ -28,7 +28,7 @@ struct UdpLaneOptions {
   bool bind_to_device = false;      // SO_BINDTODEVICE: for several interfaces in one subnet
   size_t send_buffer = 1 << 20;     // bytes; beyond net.core.wmem_max only with CAP_NET_ADMIN
   size_t receive_buffer = 8 << 20;  // bytes; beyond net.core.rmem_max only with CAP_NET_ADMIN
-  uint32_t mtu = 0;                 // bytes of the largest IP packet; 0: the interface's, at most 9,216 (65,536 on lo)
+  uint32_t mtu = 0;                 // bytes of the largest IP packet; 0: the interface's, at most 9,216 (16,384 on lo)
   Rate link_rate;                   // zero: as the driver of a physical interface states it
   uint8_t traffic_class = 0;        // of every packet; the two lowest bits are ECN's and are not taken from here
 };

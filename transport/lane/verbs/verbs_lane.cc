@@ -16,7 +16,6 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kMostEntropies = 64;
 constexpr size_t kRoom = 64;  // segments
 constexpr size_t kBatch = 64;
 constexpr uint32_t kBurst = 8;
@@ -355,9 +354,9 @@ void VerbsLane::SetUp(bool up) {
 }
 
 absl::Status CheckOptions(const VerbsLaneOptions& options) {
-  if (options.entropies < 1 || options.entropies > kMostEntropies) {
+  if (options.entropies < 1 || options.entropies > kMostVerbsEntropies) {
     return absl::InvalidArgumentError(
-        absl::StrCat("verbs lane entropies ", options.entropies, ": may be 1 to ", kMostEntropies));
+        absl::StrCat("verbs lane entropies ", options.entropies, ": may be 1 to ", kMostVerbsEntropies));
   }
   if (options.mtu != 0 && (options.mtu < 256 || options.mtu > 4096)) {
     return absl::InvalidArgumentError(

@@ -21,6 +21,8 @@ namespace paceline {
 
 class VerbsCalls;
 
+inline constexpr uint32_t kMostVerbsEntropies = 64;
+
 struct VerbsLaneOptions {
   std::string device;      // "mlx5_0" or "mlx5_0:1"
   bool reliable = false;   // RC instead of UC: the card sends again by itself

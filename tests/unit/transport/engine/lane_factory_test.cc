@@ -25,6 +25,14 @@ TEST(LaneFactory, MakesALanePerDevice) {
   EXPECT_EQ(lanes->size(), 2u);
 }
 
+TEST(LaneFactory, HasAsManyRoutesAsAskedFor) {
+  LaneFactoryOptions options;
+  options.entropies = 33;
+  const auto lanes = CreateLanes(options);
+  ASSERT_TRUE(lanes.ok()) << lanes.status();
+  EXPECT_EQ((*lanes)[0]->capabilities().entropies, 33u);
+}
+
 TEST(LaneFactory, WrapsLanesToImpairThem) {
   LaneFactoryOptions options;
   options.impairment.loss = 0.01;
