@@ -122,7 +122,7 @@ AlgorithmInfo TimelyAlgorithm() {
        NumberSpec("t_high", 1.75, 0.1, 1000, "base RTT", "Above: decrease by the excess (ours)"),
        NumberSpec("hai_after", 5, 1, 1000, "samples", "Falling samples in a row before hyper increase (paper)"),
        NumberSpec("hai_steps", 5, 1, 100, "delta", "Step of the hyper increase (paper)"),
-       NumberSpec("min_rate", 0.001, 1e-5, 1, "link rate", "Least rate (ours, as dcqcn)"),
+       NumberSpec("min_rate", 0.001, 1e-5, 1, "link rate", "Least rate (ours)"),
        NumberSpec("initial_rate", 1, 1e-5, 1, "link rate", "Rate of a new flow (paper, for the first of a host)"),
        NumberSpec("sample_bytes", 16384, 1, 1e6, "bytes", "Acknowledged between two samples: a segment of the paper")},
       CreateTimely};

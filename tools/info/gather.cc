@@ -130,8 +130,8 @@ nlohmann::json GatherPlugins() {
                                Plugin{"libfabric", "libpaceline-fi.so", "provider of libfabric"}}) {
     nlohmann::json one = {{"name", plugin.name}, {"file", plugin.file}, {"summary", plugin.summary}, {"usable", false}};
     for (const std::string& path :
-         {folder + "/../lib/" + plugin.file, folder + "/../lib/x86_64-linux-gnu/" + plugin.file,
-          folder + "/../lib/aarch64-linux-gnu/" + plugin.file}) {
+         {folder + "/../lib/" + plugin.file, folder + "/../lib/libfabric/" + plugin.file,
+          folder + "/../lib/x86_64-linux-gnu/" + plugin.file, folder + "/../lib/aarch64-linux-gnu/" + plugin.file}) {
       std::error_code error;
       if (!std::filesystem::exists(path, error)) continue;
       one["usable"] = true;
