@@ -208,6 +208,46 @@ TEST_F(MixedPortsTest, WhatThePeerAnswersLateIsNotMixedWithALaterTry) {
   EXPECT_EQ(host(0).events[0].kind, ConnectionEventKind::kEstablished) << host(0).events[0].detail;
 }
 
+// Once the peer may have taken a request, further tries are of the kind of port that it came by: it would not know a
+// request with other ports for the same one.
+TEST_F(MixedPortsTest, WhileAnswersAreLostTheRequestStaysTheSame) {
+  WorldOptions options;
+  options.endpoint.cluster_key.emplace().fill(7);
+  options.ports = 2;
+  options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
+    capabilities.shares_memory = port == 0;
+  };
+  Start(options, false);
+  for (uint32_t at = 0; at < 2; ++at) {
+    for (uint32_t port = 0; port < 2; ++port) {
+      world().lane(at, port).set_reach([port](uint32_t remote) { return remote % 2 == port; });
+    }
+  }
+  int lost = 0;
+  std::set<uint32_t> ports;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (!common.has_value()) return;
+    if (common->type == wire::PacketType::kInit) {
+      const wire::Hello hello = wire::ParseInit(wire::BodyOf(packet.bytes))->hello;
+      uint32_t named = 0;
+      for (uint32_t port = 0; port < hello.ports; ++port) named |= hello.addresses[port].size > 0 ? 1u << port : 0;
+      ports.insert(named);
+    }
+    if (common->type == wire::PacketType::kAccept && lost < 6) {
+      ++lost;
+      fate.drop = true;
+    }
+  });
+  const uint32_t listener = endpoint(1).Listen();
+  endpoint(0).Connect(endpoint(1).listen_address(listener), now());
+  EXPECT_TRUE(world().RunUntil([&] { return !host(0).events.empty(); }));
+  EXPECT_EQ(host(0).events[0].kind, ConnectionEventKind::kEstablished) << host(0).events[0].detail;
+  EXPECT_EQ(lost, 6);
+  EXPECT_EQ(ports, std::set<uint32_t>{1}) << "shared memory";
+}
+
 // A request that names no address which the server could answer to, though it came from one.
 TEST_F(MixedPortsTest, WhoNamesNoWayBackIsRefusedAndToldWhy) {
   Start(WorldOptions(), false);
