@@ -89,12 +89,23 @@ class ObservedReceiver final : public ReceiverController {
     inner_->AddFlow(flow, info, now);
   }
   void RemoveFlow(uint32_t flow, Time now) override {
-    if (flows_.erase(flow) == 0) observation_->Note("RemoveFlow: no such flow");
+    const auto state = flows_.find(flow);
+    if (state == flows_.end()) {
+      observation_->Note("RemoveFlow: no such flow");
+    } else {
+      observation_->demand_end -= state->second.demand_end;
+      flows_.erase(state);
+    }
     --observation_->receiver_flows;
     inner_->RemoveFlow(flow, now);
   }
   void OnDemand(uint32_t flow, uint64_t demand_end, Rate cap, Time now) override {
-    if (!flows_.contains(flow)) observation_->Note("OnDemand: no such flow");
+    const auto state = flows_.find(flow);
+    if (state == flows_.end()) {
+      observation_->Note("OnDemand: no such flow");
+    } else {
+      observation_->demand_end += demand_end - std::exchange(state->second.demand_end, demand_end);
+    }
     inner_->OnDemand(flow, demand_end, cap, now);
   }
   void OnArrival(uint32_t flow, const ArrivalSample& sample) override {
@@ -115,6 +126,7 @@ class ObservedReceiver final : public ReceiverController {
  private:
   struct Flow {
     uint64_t tx_total = 0;
+    uint64_t demand_end = 0;
   };
   std::unique_ptr<ReceiverController> inner_;
   Observation observation_;

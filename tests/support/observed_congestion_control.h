@@ -23,6 +23,7 @@ struct ControlObservation {
   size_t senders = 0;          // alive now
   int backlogged_senders = 0;  // of those alive, who last heard of a backlog
   size_t receiver_flows = 0;   // alive now
+  uint64_t demand_end = 0;     // as last told, over all flows of receivers alive now
 
   void Note(std::string what) {
     if (violations.size() < 20) violations.push_back(std::move(what));

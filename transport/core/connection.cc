@@ -95,6 +95,8 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   last_active_ = now;
   retry_at_ = Time::Never();
   handshake_.reset();
+  receiver_.JoinSource();
+  FinishBurst(now);
   ++context_->counters.connections_opened;
   event_ = std::make_unique<ConnectionEvent>(
       ConnectionEvent{.kind = ConnectionEventKind::kEstablished, .connection = id(), .listener = listener_});

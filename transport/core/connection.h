@@ -117,6 +117,10 @@ class Connection final : private wire::FrameHandler {
 
   // ---- packets
   void HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now);
+  // What has changed the receiving half is told to the allocators.
+  void FinishBurst(Time now) {
+    if (receiver_.FinishBurst(now)) NoteUse(now);
+  }
   // Frames behind the common header; false: malformed.
   bool HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now);
   void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);

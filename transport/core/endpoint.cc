@@ -105,7 +105,7 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   if (region == nullptr) return;
   const Region copy = *region;
   context_.memory.Remove(id);
-  CancelReceivesInto(id);
+  CancelReceivesInto(id, now);
   DeregisterFromLanes(copy);
   for (Slot& slot : slots_) {
     Connection* connection = slot.connection.get();
@@ -343,9 +343,11 @@ PostResult Endpoint::PostSharedReceive(ReceiveQueueId queue, const ReceiveReques
 std::optional<WaitingSend> Endpoint::Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim) {
   return impl_->Peek(queue, request, claim);
 }
-bool Endpoint::CancelReceive(ReceiveQueueId queue, OperationId id) { return impl_->CancelReceive(queue, id); }
-void Endpoint::FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status) {
-  impl_->FailReceivesFrom(queue, source, status);
+bool Endpoint::CancelReceive(ReceiveQueueId queue, OperationId id, Time now) {
+  return impl_->CancelReceive(queue, id, now);
+}
+void Endpoint::FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status, Time now) {
+  impl_->FailReceivesFrom(queue, source, status, now);
 }
 
 size_t Endpoint::PollCompletions(std::span<Completion> out) { return impl_->PollCompletions(out); }

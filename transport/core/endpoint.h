@@ -160,6 +160,7 @@ class Endpoint {
 
   // ---- operations (id may be nullptr)
   PostResult PostSend(ConnectionId connection, const SendRequest& request, Time now, OperationId* id = nullptr);
+  // kInvalidArgument also on a connection that shares a receive queue.
   PostResult PostReceive(ConnectionId connection, const ReceiveRequest& request, Time now, OperationId* id = nullptr);
   PostResult PostWrite(ConnectionId connection, const WriteRequest& request, Time now, OperationId* id = nullptr);
   PostResult PostRead(ConnectionId connection, const ReadRequest& request, Time now, OperationId* id = nullptr);
@@ -181,9 +182,9 @@ class Endpoint {
   // The first send that a receive with this tag, ignore and source would meet now; nothing: none. `claim`: it then
   // meets only the receive that names it.
   std::optional<WaitingSend> Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim);
-  bool CancelReceive(ReceiveQueueId queue, OperationId id);
+  bool CancelReceive(ReceiveQueueId queue, OperationId id, Time now);
   // Receives that name this source end with `status`.
-  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status);
+  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status, Time now);
 
   size_t PollCompletions(std::span<Completion> out);
   size_t PollConnectionEvents(std::span<ConnectionEvent> out);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -107,18 +108,18 @@ class Endpoint::Impl {
   // ---- receive queues
   ReceiveQueueId NewReceiveQueue();
   void DeleteReceiveQueue(ReceiveQueueId queue, Time now);
-  Matcher* FindQueue(ReceiveQueueId queue) const;
+  ReceiveQueue* FindQueue(ReceiveQueueId queue) const;
   // Before anything arrives on it.
   void SetUp(Connection& connection, const ConnectionSetup& setup);
   void SetSource(ConnectionId id, Source source, Time now);
   PostResult PostSharedReceive(ReceiveQueueId queue, const ReceiveRequest& request, Time now, OperationId* operation);
   std::optional<WaitingSend> Peek(ReceiveQueueId queue, const ReceiveRequest& request, bool claim);
-  bool CancelReceive(ReceiveQueueId queue, OperationId operation);
-  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status);
-  void CancelReceivesInto(RegionId region);
+  bool CancelReceive(ReceiveQueueId queue, OperationId operation, Time now);
+  void FailReceivesFrom(ReceiveQueueId queue, Source source, OperationStatus status, Time now);
+  void CancelReceivesInto(RegionId region, Time now);
   // Sends that found no receive may find one now.
   // All stored sends, or only those of one connection.
-  void MatchAgain(Matcher& queue, const Receiver* receiver, Time now);
+  void MatchAgain(ReceiveQueue& queue, const Receiver* receiver, Time now);
   void FeedStarvedQueues(Time now);
 
   size_t PollCompletions(std::span<Completion> out) { return context_.completions.Poll(out); }
@@ -236,6 +237,9 @@ class Endpoint::Impl {
   void SetSettled(Connection* connection) { slots_[connection->id() & kSlotMask].settled = true; }
 
   void Touch(Connection* connection);
+  // What was changed of connections by others than themselves is told to the allocators and the lists: at once, or
+  // behind the segments that are being taken.
+  void FinishTouched(Time now);
 
   void Free(Connection* connection, Time now);
 
@@ -276,7 +280,7 @@ class Endpoint::Impl {
   std::vector<uint8_t> encrypted_;    // payloads of the burst that is being filled, most_payload_ bytes each
   size_t most_payload_ = 0;
   std::vector<uint8_t> decrypted_;  // payload of the packet that is being handled
-  absl::flat_hash_map<ReceiveQueueId, std::unique_ptr<Matcher>> receive_queues_;  // outlive the connections
+  std::map<ReceiveQueueId, std::unique_ptr<ReceiveQueue>> receive_queues_;  // outlive the connections
   ReceiveQueueId next_receive_queue_ = 1;
   std::vector<Slot> slots_;
   uint32_t first_generation_ = 0;    // of each slot
@@ -302,6 +306,7 @@ class Endpoint::Impl {
   IntrusiveList<Connection, &Connection::touched_link> touched_;
   IntrusiveList<Connection, &Connection::retime_link> retime_;
   std::vector<Riders> riders_;  // of the segments taken and not finished
+  bool taking_ = false;         // there are such segments
 };
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 namespace paceline {
 
 void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  taking_ = true;
   for (const RxSegment& segment : segments) {
     ++context_.counters.rx_packets;
     if (segment.kind == SegmentKind::kWrite) {
@@ -32,8 +33,14 @@ void Endpoint::Impl::HandleRiders(Time now) {
 
 void Endpoint::Impl::FinishSegments(Time now) {
   HandleRiders(now);
+  taking_ = false;
+  FinishTouched(now);
+}
+
+void Endpoint::Impl::FinishTouched(Time now) {
+  if (taking_) return;
   while (Connection* connection = touched_.PopFront()) {
-    if (connection->open()) connection->receiver().FinishBurst(now);
+    if (connection->open()) connection->FinishBurst(now);
     After(connection, now);
   }
 }

@@ -76,6 +76,10 @@ PostResult Endpoint::Impl::PostReceive(ConnectionId id, const ReceiveRequest& re
   PostResult result;
   Connection* connection = Prepare(id, &result);
   if (connection == nullptr) return result;
+  if (connection->receiver().shares_receives()) {  // no send would look for it here
+    context_.completions.Unreserve();
+    return PostResult::kInvalidArgument;
+  }
   if (connection->receiver().operations() >= context_.options.max_operations) {
     context_.completions.Unreserve();
     return PostResult::kTryAgain;

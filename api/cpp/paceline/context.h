@@ -76,7 +76,7 @@ class Connection {
   PostResult SendToReceive(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
                            OperationId* id = nullptr);
   // Takes the first message, in the order in which they were sent, whose tag equals `tag` in all bits not set in
-  // `ignore`.
+  // `ignore`. kInvalidArgument: the connection shares a receive queue.
   PostResult Receive(Buffer buffer, uint64_t tag, uint64_t ignore, uint64_t user_data, OperationId* id = nullptr);
   PostResult Write(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
                    OperationId* id = nullptr);
@@ -116,7 +116,8 @@ class Connection {
 
 // Receives that several connections share, as a shared receive queue of verbs: a send of any of them takes the first
 // receive, in posting order, that matches. Operations complete in the context's queue; their buffers are as for
-// Connection::Receive. Its destructor aborts the connections that still use it and cancels its receives.
+// Connection::Receive. One that names its source and stands ready lets long sends of it come without asking first, as a
+// receive on a connection does. Its destructor aborts the connections that still use it and cancels its receives.
 class ReceiveQueue {
  public:
   ReceiveQueue() = default;

@@ -138,11 +138,13 @@ std::optional<WaitingSend> ReceiveQueue::Peek(const Match& match, bool claim) {
 }
 
 bool ReceiveQueue::Cancel(OperationId id) {
-  return impl_->Locked(true, [&] { return impl_->endpoint().CancelReceive(id_, id); });
+  return impl_->Locked(true, [&] { return impl_->endpoint().CancelReceive(id_, id, MonotonicNow()); });
 }
 
 void ReceiveQueue::FailReceivesFrom(Source source) {
-  impl_->Locked(true, [&] { impl_->endpoint().FailReceivesFrom(id_, source, paceline::OperationStatus::kPeerLost); });
+  impl_->Locked(true, [&] {
+    impl_->endpoint().FailReceivesFrom(id_, source, paceline::OperationStatus::kPeerLost, MonotonicNow());
+  });
 }
 
 // ---- CompletionQueue

@@ -1,4 +1,4 @@
-// Posted receives and sends that met none, of one connection, or of all connections that share a receive queue. A send
+// Posted receives and sends that met none, of one connection, or of all connections that share a ReceiveQueue. A send
 // matches the first receive, in posting order, whose tag agrees outside the ignored bits and which is open to its
 // source; a receive the first stored send, in sending order. Both sides of a pair thus always agree, whatever the
 // timing (MPI 4.0, section 3.5).
@@ -18,10 +18,7 @@ class Matcher {
 
   // The receive that a send with this tag matches; nullptr: none.
   PostedReceive* FindReceive(Source source, uint64_t tag) const {
-    for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
-      if (Matches(*receive, source, tag)) return receive;
-    }
-    return nullptr;
+    return FindReceiveIf([source, tag](const PostedReceive& receive) { return Matches(receive, source, tag); });
   }
   // The stored send that a receive with these fields matches; nullptr: none.
   RxMessage* FindUnexpected(const PostedReceive& receive) const {
@@ -41,29 +38,21 @@ class Matcher {
     posted_.PushBack(receive);
     ++posted_count_;
   }
-  void AddUnexpected(RxMessage* message, bool rendezvous) {
-    unexpected_.PushBack(message);
-    if (rendezvous) ++unexpected_rendezvous_;
-    message->stored_rendezvous = rendezvous;
-  }
-  // A stored send has arrived in full: it needs no clearing any more.
-  void OnStored(RxMessage* message) {
-    if (message->stored_rendezvous) --unexpected_rendezvous_;
-    message->stored_rendezvous = false;
-  }
-  // Takes the receive with this id; nullptr: not (or no longer) waiting.
-  PostedReceive* TakeReceiveById(OperationId id) {
-    return TakeReceiveIf([id](const PostedReceive& receive) { return receive.operation_id == id; });
-  }
-  // Takes the first receive of which `wanted` is true; nullptr: none.
+  void AddUnexpected(RxMessage* message) { unexpected_.PushBack(message); }
+  // The first receive of which `wanted` is true; nullptr: none.
   template <typename Predicate>
-  PostedReceive* TakeReceiveIf(Predicate wanted) {
+  PostedReceive* FindReceiveIf(Predicate wanted) const {
     for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
-      if (!wanted(*receive)) continue;
-      Take(receive);
-      return receive;
+      if (wanted(*receive)) return receive;
     }
     return nullptr;
+  }
+  // Calls `function` for each receive, in posting order.
+  template <typename Function>
+  void ForEachReceive(Function function) const {
+    for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
+      function(*receive);
+    }
   }
   // Calls `function` for each stored send, in sending order; it may take the one that it is given.
   template <typename Function>
@@ -77,17 +66,7 @@ class Matcher {
     receive->link.Unlink();
     --posted_count_;
   }
-  void Take(RxMessage* message) {
-    message->link.Unlink();
-    if (message->stored_rendezvous) --unexpected_rendezvous_;
-    message->stored_rendezvous = false;
-  }
-  bool UsesRegion(RegionId region) const {
-    for (PostedReceive* receive = posted_.front(); receive != nullptr; receive = posted_.Next(receive)) {
-      if (receive->buffer.region == region) return true;
-    }
-    return false;
-  }
+  void Take(RxMessage* message) { message->link.Unlink(); }
 
   // A send could not be matched for want of a completion: to be tried again.
   bool starved() const { return starved_; }
@@ -95,16 +74,12 @@ class Matcher {
 
   uint32_t posted_count() const { return posted_count_; }
   const PostedReceive* newest_receive() const { return posted_.back(); }
-  // A stored send waits to be cleared by name: sends must not be cleared by count past it.
-  bool has_unexpected_rendezvous() const { return unexpected_rendezvous_ > 0; }
-  bool empty() const { return posted_.empty() && unexpected_.empty(); }
 
  private:
   IntrusiveList<PostedReceive, &PostedReceive::link> posted_;
   IntrusiveList<RxMessage, &RxMessage::link> unexpected_;
   uint32_t posted_count_ = 0;
-  uint32_t unexpected_rendezvous_ : 31 = 0;
-  uint32_t starved_ : 1 = 0;
+  bool starved_ = false;
 };
 
 }  // namespace paceline

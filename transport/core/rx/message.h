@@ -47,7 +47,7 @@ struct RxMessage {
   bool not_ready = false;          // the sender was told to hold it
   bool announced = false;          // the sender asked before sending (rendezvous)
   bool failed = false;             // refused: answered by a failure, nothing more is placed
-  bool stored_rendezvous = false;  // see Matcher
+  bool stored_rendezvous = false;  // met no receive yet, and is to be cleared by name
   bool stored = false;             // arrived in full before its receive; its number is done
   bool has_immediate = false;
   bool tells = false;  // ends in a completion here: written with an immediate, or in a region with kRemoteEvents

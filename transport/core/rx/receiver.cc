@@ -10,6 +10,8 @@
 namespace paceline {
 namespace {
 
+static_assert(limits::kMaxOpenMessages <= UINT16_MAX);
+
 // A receive announces itself to the sender only when its message would need more than one packet: smaller ones come
 // unasked, and a grant for each would cost more than it brings.
 uint64_t AheadBytes(const PostedReceive& receive, const PeerInfo& peer) {
@@ -32,18 +34,58 @@ void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time n
     Attach(message, receive);
   } else {
     own_.AddReceive(receive);
-    ahead_bytes_ += AheadBytes(*receive, *peer_);
-    if (AheadBytes(*receive, *peer_) > 0) RaiseClearLimit();
+    OnReady(*receive);
   }
   demand_changed_ = true;
   FinishBurst(now);
 }
 
+bool Receiver::OnReady(const PostedReceive& receive) {
+  const uint64_t bytes = AheadBytes(receive, *peer_);
+  if (bytes == 0) return false;
+  ahead_bytes_ += bytes;
+  demand_changed_ = true;
+  RaiseClearLimit();
+  return true;
+}
+
+bool Receiver::OnTaken(const PostedReceive& receive) {
+  const uint64_t bytes = AheadBytes(receive, *peer_);
+  if (bytes == 0) return false;
+  ahead_bytes_ -= bytes;
+  demand_changed_ = true;
+  return true;
+}
+
+Matcher& Receiver::matcher() { return shared_ == nullptr ? own_ : shared_->queue->matcher(); }
+
 void Receiver::SetSource(Source source) {
+  LeaveSource();
   shared_->source = source;
+  if (waiting_sends_ == 0) return;
   matcher().ForEachUnexpected([&](RxMessage* message) {
     if (message->receiver == this) message->source = source;
   });
+}
+
+void Receiver::JoinSource() {
+  if (shared_ == nullptr || shared_->source == kAnySource || joined_) return;
+  joined_ = true;
+  shared_->queue->Join(this, shared_->source);
+}
+
+// (A connection that shares a queue has no receives of its own.)
+void Receiver::LeaveSource() {
+  if (!std::exchange(joined_, false)) return;
+  shared_->queue->Leave(this, shared_->source);
+  ahead_bytes_ = 0;
+  demand_changed_ = true;
+}
+
+// Receives that only the peer's sends can meet.
+uint32_t Receiver::ready_receives() const {
+  if (shared_ == nullptr) return own_.posted_count();
+  return joined_ ? shared_->queue->ReadyFor(shared_->source) : 0;
 }
 
 void Receiver::Meet(RxMessage* message, PostedReceive* receive, Time now) {
@@ -59,9 +101,22 @@ bool Receiver::MatchAgain(RxMessage* message, Time now) {
   return true;
 }
 
+void Receiver::AddUnexpected(RxMessage* message) {
+  matcher().AddUnexpected(message);
+  ++waiting_sends_;
+  message->stored_rendezvous = message->length > context_->options.eager_bytes && !message->stored;
+  if (message->stored_rendezvous) ++waiting_rendezvous_;
+}
+
 void Receiver::TakeUnexpected(RxMessage* message) {
   matcher().Take(message);
   --waiting_sends_;
+  EndStoredRendezvous(message);
+}
+
+// It has arrived in full, or stands among the stored sends no more: nobody has to clear it by name.
+void Receiver::EndStoredRendezvous(RxMessage* message) {
+  if (std::exchange(message->stored_rendezvous, false)) --waiting_rendezvous_;
 }
 
 // The receive that a send takes: of a buffer for many, the part for this one. nullptr: none.
@@ -75,20 +130,25 @@ PostedReceive* Receiver::TakeReceive(const RxMessage& message) {
     }
     PostedReceive* whole = receive;
     receive = context_->NewPart(whole, message.length);
-    if (!whole->retired) return receive;
-    matcher().Take(whole);
+    if (whole->retired) Take(whole);
     return receive;
   }
-  matcher().Take(receive);
+  Take(receive);
   return receive;
 }
 
+// It stands ready no more.
+void Receiver::Take(PostedReceive* receive) {
+  if (shared_ != nullptr) return shared_->queue->Take(receive);
+  own_.Take(receive);
+  OnTaken(*receive);
+}
+
 bool Receiver::Cancel(OperationId id, Time now) {
-  PostedReceive* receive = own_.TakeReceiveById(id);
+  PostedReceive* receive = own_.FindReceiveIf([id](const PostedReceive& one) { return one.operation_id == id; });
   if (receive == nullptr) return false;
-  ahead_bytes_ -= AheadBytes(*receive, *peer_);
+  Take(receive);
   FailReceive(receive, OperationStatus::kCancelled);
-  demand_changed_ = true;
   FinishBurst(now);
   return true;
 }
@@ -106,15 +166,15 @@ void Receiver::FailAll(OperationStatus status, Time now) {
       if (message->placed_by_lane) context_->RevokePlacement(message->receive->buffer.region);
       FailReceive(std::exchange(message->receive, nullptr), status);
     }
-    if (message->link.linked()) matcher().Take(message);
+    if (message->link.linked()) TakeUnexpected(message);
     Delete(message);
   }
   TakeUnexpected([this](RxMessage* message) { Delete(message); });
-  while (PostedReceive* receive = TakeOwnReceive()) FailReceive(receive, status);
-  waiting_sends_ = 0;
+  FailOwnReceives(status);
+  LeaveSource();
   matched_ = 0;
   open_failures_ = 0;
-  expected_bytes_ = ahead_bytes_ = 0;
+  expected_bytes_ = 0;
   grant_pending_ = false;
   trimmed_.clear();
   not_ready_.clear();
@@ -123,8 +183,8 @@ void Receiver::FailAll(OperationStatus status, Time now) {
 
 void Receiver::FailReceives(OperationStatus status, Time now) {
   closing_ = true;
-  while (PostedReceive* receive = TakeOwnReceive()) FailReceive(receive, status);
-  ahead_bytes_ = 0;
+  FailOwnReceives(status);
+  LeaveSource();
   for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
     RxMessage* message = messages_[n].message;
     if (message == nullptr || message->receive == nullptr || message->placed_by_lane) continue;
@@ -134,7 +194,6 @@ void Receiver::FailReceives(OperationStatus status, Time now) {
     RefuseSend(message);
   }
   TakeUnexpected([this](RxMessage* message) { RefuseSend(message); });
-  waiting_sends_ = 0;
   demand_changed_ = true;
   FinishBurst(now);
 }
@@ -145,13 +204,17 @@ void Receiver::TakeUnexpected(Function function) {
   if (waiting_sends_ == 0) return;
   matcher().ForEachUnexpected([&](RxMessage* message) {
     if (message->receiver != this) return;
-    matcher().Take(message);
+    TakeUnexpected(message);
     function(message);
   });
 }
 
-PostedReceive* Receiver::TakeOwnReceive() {
-  return own_.TakeReceiveIf([](const PostedReceive&) { return true; });
+void Receiver::FailOwnReceives(OperationStatus status) {
+  while (PostedReceive* receive = own_.FindReceiveIf([](const PostedReceive&) { return true; })) {
+    own_.Take(receive);
+    OnTaken(*receive);
+    FailReceive(receive, status);
+  }
 }
 
 void Receiver::FailReceive(PostedReceive* receive, OperationStatus status) {
@@ -159,7 +222,8 @@ void Receiver::FailReceive(PostedReceive* receive, OperationStatus status) {
 }
 
 bool Receiver::UsesRegion(RegionId region) const {
-  if (own_.UsesRegion(region)) return true;
+  const auto uses_it = [region](const PostedReceive& receive) { return receive.buffer.region == region; };
+  if (own_.FindReceiveIf(uses_it) != nullptr) return true;
   for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
     const RxMessage* message = messages_[n].message;
     if (message != nullptr && message->receive != nullptr && message->receive->buffer.region == region) return true;
@@ -179,8 +243,8 @@ void Receiver::RevokeKey(uint64_t key) {
 // How many sends may come without asking: those whose turn has come, and one for each receive that stands ready. Not
 // past a stored send that must be cleared by name, for it would take the count for itself.
 void Receiver::RaiseClearLimit() {
-  if (own_.has_unexpected_rendezvous()) return;
-  const uint64_t limit = match_order_.begin() + own_.posted_count();
+  if (waiting_rendezvous_ > 0) return;
+  const uint64_t limit = match_order_.begin() + ready_receives();
   if (limit <= clear_limit_) return;
   clear_limit_ = limit;
   RequestGrant();
@@ -233,14 +297,15 @@ void Receiver::UpdateDemand(uint32_t port, Time now) {
   local.receiver->OnDemand(account.flow, end, account.cap, now);
 }
 
-void Receiver::FinishBurst(Time now) {
-  if (!demand_changed_) return;
+bool Receiver::FinishBurst(Time now) {
+  if (!demand_changed_) return false;
   demand_changed_ = false;
   for (uint32_t port = 0; port < context_->ports.size(); ++port) {
     if (port < accounts_.size()) TellArrivals(port);
     const bool peer_came = port < accounts_.size() && accounts_[port].active;
     if (peer_->prefers(port) || peer_came) UpdateDemand(port, now);
   }
+  return true;
 }
 
 // The allocator hears of a burst as a whole, and after the application has: nothing that it does helps an answer. What
@@ -499,8 +564,8 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
 // ---- idle
 
 bool Receiver::idle() const {
-  if (!own_.empty() || waiting_sends_ > 0 || matched_ > 0 || open_failures_ > 0 || acks_->pending() ||
-      control_pending())
+  if (own_.posted_count() > 0 || ahead_bytes_ > 0 || waiting_sends_ > 0 || matched_ > 0 || open_failures_ > 0 ||
+      acks_->pending() || control_pending())
     return false;
   return messages_.empty() && match_order_.empty();
 }

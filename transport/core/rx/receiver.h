@@ -16,6 +16,7 @@
 #include "transport/core/rx/ack_state.h"
 #include "transport/core/rx/credit_account.h"
 #include "transport/core/rx/matcher.h"
+#include "transport/core/rx/receive_queue.h"
 #include "transport/core/tx/message.h"
 #include "transport/wire/frames.h"
 #include "transport/wire/packet.h"
@@ -32,14 +33,25 @@ class Receiver {
   void PostReceive(const ReceiveRequest& request, OperationId id, Time now);
   // Sends of the peer look for receives in `queue` from now on, which other connections may share. To be called before
   // anything arrives; the queue outlives the connection.
-  void ShareReceives(Matcher* queue) { shared_ = std::make_unique<Shared>(Shared{queue}); }
+  void ShareReceives(ReceiveQueue* queue) { shared_ = std::make_unique<Shared>(Shared{queue}); }
   // Back to receives of its own: the queue goes before the connection.
-  void KeepReceives() { shared_.reset(); }
+  void KeepReceives() {
+    LeaveSource();
+    shared_.reset();
+  }
   ConnectionId connection() const { return peer_->local_connection; }
   bool shares_receives() const { return shared_ != nullptr; }
-  Matcher& matcher() { return shared_ == nullptr ? own_ : *shared_->queue; }
-  // The peer's name in a shared queue, also of what it has sent and nobody has received.
+  // The queue that it shares; nullptr: it has receives of its own.
+  ReceiveQueue* queue() const { return shared_ == nullptr ? nullptr : shared_->queue; }
+  // The peer's name in a shared queue, also of what it has sent and nobody has received. What names the peer counts
+  // from the next JoinSource.
   void SetSource(Source source);
+  // The receives of a shared queue that name the peer count for this connection, which is up, from now on.
+  void JoinSource();
+  // A receive that only the peer's sends can meet has come to stand ready; or it stands ready no more, as it was met or
+  // has ended. False: the allocators need not be told, as its message comes unasked.
+  bool OnReady(const PostedReceive& receive);
+  bool OnTaken(const PostedReceive& receive);
   // A receive of a shared queue takes the stored send `message` of this connection.
   void Meet(RxMessage* message, PostedReceive* receive, Time now);
   // A stored send looks for a receive again. False: there is none.
@@ -75,8 +87,8 @@ class Receiver {
   void OnGrant(uint32_t port, const Grant& grant);
   // A local port has come up or gone down: nothing is asked for through one that is down.
   void OnPortChange(Time now);
-  // Once per burst of arrivals, behind them: what they have changed is told to the allocators.
-  void FinishBurst(Time now);
+  // Once per burst of arrivals, behind them: what they have changed is told to the allocators. False: nothing.
+  bool FinishBurst(Time now);
 
   // ---- what is to be said
   bool control_pending() const { return !trimmed_.empty() || !not_ready_.empty() || grant_pending_; }
@@ -91,7 +103,7 @@ class Receiver {
 
  private:
   struct Shared {
-    Matcher* queue = nullptr;
+    ReceiveQueue* queue = nullptr;
     Source source = kAnySource;  // the peer's name there
   };
   struct Slot {
@@ -107,11 +119,17 @@ class Receiver {
   void TellArrivals(uint32_t port);
   void RequestGrant() { grant_pending_ = true; }
   void FailReceive(PostedReceive* receive, OperationStatus status);
+  Matcher& matcher();
   PostedReceive* TakeReceive(const RxMessage& message);
-  PostedReceive* TakeOwnReceive();
+  void Take(PostedReceive* receive);
+  void FailOwnReceives(OperationStatus status);
+  void LeaveSource();
+  uint32_t ready_receives() const;
+  void AddUnexpected(RxMessage* message);
   template <typename Function>
   void TakeUnexpected(Function function);
   void TakeUnexpected(RxMessage* message);
+  void EndStoredRendezvous(RxMessage* message);
   void RaiseClearLimit();
   bool MustTell(const RxMessage& message, uint32_t port) const;
   bool HasNews(uint32_t port) const;
@@ -159,9 +177,12 @@ class Receiver {
   uint64_t expected_bytes_ = 0;                                       // of accepted messages, still to come
   uint64_t ahead_bytes_ = 0;                                          // of receives that stand ready
   uint64_t clear_limit_ = 0;                                          // told to the sender
-  uint32_t matched_ = 0;        // receives that have met their send and wait for its bytes
-  uint32_t waiting_sends_ = 0;  // have met no receive yet
-  uint16_t open_failures_ = 0;  // at most limits::kMaxOpenMessages
+  uint32_t waiting_sends_ = 0;                                        // have met no receive yet
+  // At most limits::kMaxOpenMessages each.
+  uint16_t matched_ = 0;             // receives that have met their send and wait for its bytes
+  uint16_t waiting_rendezvous_ = 0;  // of waiting_sends_: to be cleared by name
+  uint16_t open_failures_ = 0;
+  bool joined_ = false;  // receives of the shared queue that name the peer count for it
   bool demand_changed_ = false;
   bool clears_told_ = false;  // some, since the last demand
   bool closing_ = false;      // no receive will ever be posted again

@@ -219,14 +219,11 @@ void Receiver::Match(RxMessage* message) {
   if (closing_) return RefuseSend(message);
   if (shares_receives()) message->source = shared_->source;
   if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
-    if (!shares_receives() && receive->buffer.bytes > peer_->segment_bytes) ahead_bytes_ -= receive->buffer.bytes;
     Attach(message, receive);
     return;
   }
   ++context_->counters.unexpected_messages;
-  const bool rendezvous = message->length > context_->options.eager_bytes;
-  ++waiting_sends_;
-  matcher().AddUnexpected(message, rendezvous && !message->stored);
+  AddUnexpected(message);
 }
 
 void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
@@ -364,7 +361,7 @@ void Receiver::Complete(RxMessage* message) {
         // Keeps its place among the stored sends; on the wire it is done.
         message->stored = true;
         messages_[number].message = nullptr;
-        if (message->link.linked()) matcher().OnStored(message);
+        EndStoredRendezvous(message);
         MarkDone(number);
         return;
       }

@@ -2,70 +2,14 @@
 // for many; and what happens to them when a connection or the queue ends. On every kind of lane.
 #include <gtest/gtest.h>
 
-#include <map>
-#include <vector>
-
-#include "tests/support/core_fixture.h"
+#include "tests/unit/transport/core/receive_queue_fixture.h"
 
 namespace paceline::support {
 namespace {
 
-// Host 2 has a queue, and hosts 0 and 1 a connection to it each.
-class ReceiveQueueTest : public CoreFixture, public testing::WithParamInterface<CoreSetup> {
+class ReceiveQueueTest : public ReceiveQueueFixture, public testing::WithParamInterface<CoreSetup> {
  protected:
-  static constexpr Source kNames[] = {70, 71};
-
-  void SetUp() override {
-    WorldOptions options = OptionsFor(GetParam());
-    options.hosts = 3;
-    Start(options, false);
-    queue_ = endpoint(2).NewReceiveQueue();
-    host(2).on_event = [this](const ConnectionEvent& event) {
-      if (event.kind == ConnectionEventKind::kRequest) {
-        ASSERT_EQ(event.private_data.size, 1u);
-        in_[event.private_data.bytes[0]] = event.connection;
-      }
-    };
-    host(2).on_completion = [this](const Completion& completion) { got_.push_back(completion); };
-    const uint32_t listener = endpoint(2).Listen({.receives = queue_});
-    for (uint8_t from : {uint8_t{0}, uint8_t{1}}) {
-      const ListenAddress address = endpoint(2).listen_address(listener);
-      out_[from] = endpoint(from).Connect(address, now(), {}, PrivateData::Of({&from, 1}));
-      host(from).Touch();
-      ASSERT_TRUE(
-          world().RunUntil([&] { return Event(from, ConnectionEventKind::kEstablished, out_[from]) != nullptr; }));
-    }
-  }
-
-  void Name(uint32_t from) {
-    endpoint(2).SetSource(in_[from], kNames[from], now());
-    host(2).Touch();
-  }
-  void SendFrom(uint32_t from, GuardedBuffer& buffer, uint64_t tag) {
-    const SendRequest request = {.buffer = {buffer.data(), buffer.size()}, .tag = tag, .user_data = 0};
-    ASSERT_EQ(endpoint(from).PostSend(out_[from], request, now()), PostResult::kOk);
-    host(from).Touch();
-  }
-  OperationId Post(const ReceiveRequest& request, PostResult wanted = PostResult::kOk) {
-    OperationId id = 0;
-    EXPECT_EQ(endpoint(2).PostSharedReceive(queue_, request, now(), &id), wanted);
-    host(2).Touch();
-    return id;
-  }
-  Completion Take() {
-    EXPECT_TRUE(world().RunUntil([&] { return !got_.empty(); }));
-    if (got_.empty()) return {};
-    const Completion first = got_.front();
-    got_.erase(got_.begin());
-    return first;
-  }
-  void Settle() { world().RunFor(Duration::Millis(2)); }
-  static LocalBuffer Into(GuardedBuffer& buffer) { return {buffer.data(), buffer.size()}; }
-
-  ReceiveQueueId queue_ = kNoReceiveQueue;
-  ConnectionId out_[2] = {};
-  std::map<uint32_t, ConnectionId> in_;
-  std::vector<Completion> got_;
+  void SetUp() override { StartQueue(OptionsFor(GetParam())); }
 };
 INSTANTIATE_TEST_SUITE_P(Setups, ReceiveQueueTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
@@ -166,8 +110,8 @@ TEST_P(ReceiveQueueTest, ACancelledBufferForManyIsTakenNoMore) {
   const OperationId id = Post({.buffer = Into(in), .user_data = 9, .min_free = 100});
   SendFrom(0, NewFilled(300, 1), 0);
   EXPECT_FALSE(Take().released);
-  EXPECT_TRUE(endpoint(2).CancelReceive(queue_, id));
-  EXPECT_FALSE(endpoint(2).CancelReceive(queue_, id));
+  EXPECT_TRUE(endpoint(2).CancelReceive(queue_, id, now()));
+  EXPECT_FALSE(endpoint(2).CancelReceive(queue_, id, now()));
   host(2).Touch();
   EXPECT_EQ(Take().status, OperationStatus::kCancelled);
   SendFrom(0, NewFilled(300, 1), 0);
@@ -233,7 +177,7 @@ TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
   Settle();
   EXPECT_TRUE(got_.empty());
   EXPECT_FALSE(endpoint(2).Peek(queue_, {.ignore = ~0ull}, false).has_value());
-  endpoint(2).FailReceivesFrom(queue_, kNames[0], OperationStatus::kPeerLost);
+  endpoint(2).FailReceivesFrom(queue_, kNames[0], OperationStatus::kPeerLost, now());
   host(2).Touch();
   const Completion failed = Take();
   EXPECT_EQ(failed.user_data, 1u);

@@ -1,0 +1,55 @@
+#include "transport/core/rx/receive_queue.h"
+
+#include <algorithm>
+
+#include "transport/core/rx/receiver.h"
+
+namespace paceline {
+
+void ReceiveQueue::Add(PostedReceive* receive) {
+  matcher_.AddReceive(receive);
+  if (!Counts(*receive)) return;
+  Named& named = named_[receive->source];
+  ++named.receives;
+  for (Receiver* receiver : named.connections) {
+    if (receiver->OnReady(*receive)) changed_(*receiver);
+  }
+}
+
+void ReceiveQueue::Take(PostedReceive* receive) {
+  matcher_.Take(receive);
+  if (!Counts(*receive)) return;
+  Named& named = named_[receive->source];
+  --named.receives;
+  for (Receiver* receiver : named.connections) {
+    if (receiver->OnTaken(*receive)) changed_(*receiver);
+  }
+  EraseIfUnused(receive->source);
+}
+
+void ReceiveQueue::Join(Receiver* receiver, Source source) {
+  Named& named = named_[source];
+  named.connections.push_back(receiver);
+  if (named.receives == 0) return;
+  matcher_.ForEachReceive([&](const PostedReceive& receive) {
+    if (receive.source == source && Counts(receive)) receiver->OnReady(receive);
+  });
+}
+
+void ReceiveQueue::Leave(Receiver* receiver, Source source) {
+  auto& connections = named_[source].connections;
+  connections.erase(std::find(connections.begin(), connections.end(), receiver));
+  EraseIfUnused(source);
+}
+
+uint32_t ReceiveQueue::ReadyFor(Source source) const {
+  const auto found = named_.find(source);
+  return found == named_.end() ? 0 : found->second.receives;
+}
+
+void ReceiveQueue::EraseIfUnused(Source source) {
+  const auto found = named_.find(source);
+  if (found->second.receives == 0 && found->second.connections.empty()) named_.erase(found);
+}
+
+}  // namespace paceline
