@@ -24,8 +24,8 @@ class CabledNamespaces {
   static constexpr std::array<const char*, 2> kAddressV4 = {"198.51.100.1", "198.51.100.2"};
   static constexpr std::array<const char*, 2> kAddressV6 = {"fd00::1", "fd00::2"};
 
-  // `queues`: of each interface, to receive and to transmit.
-  explicit CabledNamespaces(int queues = 1) : home_(Own()) {
+  // Of each interface. `transmit_queues` 0: as many as receive.
+  explicit CabledNamespaces(int receive_queues = 1, int transmit_queues = 0) : home_(Own()) {
     for (FileDescriptor& side : sides_) {
       if (unshare(CLONE_NEWNET) != 0) {
         why_not_ = std::string("a network namespace is refused: ") + std::strerror(errno);
@@ -34,7 +34,8 @@ class CabledNamespaces {
       side = Own();
     }
     const std::string other = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(sides_[0].get());
-    const std::string many = " numrxqueues " + std::to_string(queues) + " numtxqueues " + std::to_string(queues);
+    const std::string many = " numrxqueues " + std::to_string(receive_queues) + " numtxqueues " +
+                             std::to_string(transmit_queues > 0 ? transmit_queues : receive_queues);
     if (std::system(
             ("ip link add v0" + many + " type veth peer name v0 netns " + other + many + " 2>/dev/null").c_str()) !=
         0) {

@@ -1,11 +1,6 @@
 #include "transport/lane/xdp/xdp_lane.h"
 
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <net/if_arp.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,6 +15,7 @@
 #include "transport/lane/udp/udp_mtu.h"
 #include "transport/lane/udp/udp_peers.h"
 #include "transport/lane/udp/udp_socket.h"
+#include "transport/lane/xdp/xdp_card.h"
 #include "transport/lane/xdp/xdp_library.h"
 #include "transport/lane/xdp/xdp_neighbours.h"
 #include "transport/lane/xdp/xdp_program.h"
@@ -47,39 +43,6 @@ constexpr Duration kDelayError = Duration::Millis(1);
 
 absl::Status Blame(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("lane \"xdp\": ", status.message()));
-}
-
-struct Card {
-  MacAddress mac;
-  uint32_t queues = 1;  // receive queues
-};
-
-absl::StatusOr<Card> AskCard(const std::string& interface) {
-  const FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface.c_str(), IFNAMSIZ - 1);
-  if (!fd.valid() || ioctl(fd.get(), SIOCGIFHWADDR, &request) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the Ethernet address of interface ", interface));
-  }
-  if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("interface ", interface, " is no Ethernet interface; on loopback take udp or shm"));
-  }
-  Card card;
-  std::memcpy(card.mac.bytes.data(), request.ifr_hwaddr.sa_data, card.mac.bytes.size());
-  ethtool_channels channels{};
-  channels.cmd = ETHTOOL_GCHANNELS;
-  request.ifr_data = reinterpret_cast<char*>(&channels);
-  // Drivers with one queue often do not know the question.
-  if (ioctl(fd.get(), SIOCETHTOOL, &request) == 0) {
-    card.queues = std::max(1u, channels.combined_count + channels.rx_count);
-  }
-  if (card.queues > XDP_MAX_QUEUES) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("interface ", interface, " has ", card.queues, " receive queues, more than ", XDP_MAX_QUEUES,
-                     "; set fewer: ethtool -L ", interface, " combined ", XDP_MAX_QUEUES));
-  }
-  return card;
 }
 
 XdpTarget TargetOf(const SocketAddress& address) {
@@ -111,14 +74,19 @@ using Queues = std::vector<std::unique_ptr<XdpQueue>>;
 struct Parts {
   UdpBindPoint point;
   uint32_t mtu = 0;
-  Card card;
+  XdpCard card;
   std::unique_ptr<UdpLinkMonitor> monitor;
   std::vector<UdpSocket> sockets;  // hold the ports of the entropies
   UdpSocket spare;                 // for answers to strangers while the first one is full of them
   std::unique_ptr<XdpTables> tables;
   FileDescriptor epoll;
-  Queues queues;
+  Queues queues;  // one for each receive queue of the interface
   std::unique_ptr<XdpProgram> program;
+
+  // Those that frames leave by: the interface may have fewer transmit queues, and takes nothing by one that it has not.
+  std::span<const std::unique_ptr<XdpQueue>> senders() const {
+    return std::span(queues).first(std::min<size_t>(queues.size(), card.transmit_queues));
+  }
 };
 
 class XdpLane final : public Lane {
@@ -204,7 +172,7 @@ XdpLane::XdpLane(Parts parts, const XdpLaneOptions& options)
       capabilities_(MakeCapabilities(parts_, options)),
       peers_(parts_.sockets.front().address),
       neighbours_(parts_.tables.get()),
-      sender_(MakeSenderOptions(parts_, capabilities_, options), parts_.queues, &peers_, &neighbours_),
+      sender_(MakeSenderOptions(parts_, capabilities_, options), parts_.senders(), &peers_, &neighbours_),
       sources_(kMaxArrivals) {
   const XdpQueue& queue = *parts_.queues.front();
   name_ = absl::StrCat("xdp:", parts_.point.interface.name, " ", FormatLaneAddress(address_), ", program in the ",
@@ -230,13 +198,16 @@ absl::StatusOr<std::vector<UdpSocket>> OpenSockets(const UdpBindPoint& point, co
 }
 
 absl::Status OpenQueues(const XdpLibrary& library, Parts& parts) {
-  const uint32_t share = std::bit_ceil(parts.card.queues);
+  const uint32_t share = std::bit_ceil(parts.card.receive_queues);
+  const uint32_t senders = std::min(parts.card.receive_queues, parts.card.transmit_queues);
   XdpQueue::Options options;
   options.interface = parts.point.interface.name;
   options.frame_bytes = parts.mtu + kEthernetHeaderBytes;
   options.receive_chunks = std::max(kReceiveChunks / share, kLeastReceiveChunks);
-  options.transmit_chunks = std::max(kTransmitChunks / share, kLeastTransmitChunks);
-  for (options.queue = 0; options.queue < parts.card.queues; ++options.queue) {
+  for (options.queue = 0; options.queue < parts.card.receive_queues; ++options.queue) {
+    options.transmit_chunks = options.queue < senders
+                                  ? std::max(kTransmitChunks / std::bit_ceil(senders), kLeastTransmitChunks)
+                                  : kLeastTransmitChunks;
     absl::StatusOr<std::unique_ptr<XdpQueue>> queue = XdpQueue::Create(library, options);
     if (!queue.ok()) return queue.status();
     if (absl::Status status = parts.program->AddSocket(options.queue, (*queue)->descriptor()); !status.ok()) {
@@ -273,9 +244,10 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   absl::StatusOr<UdpBindPoint> point = ResolveBindAddress(options.bind_address);
   if (!point.ok()) return point.status();
   parts.point = *std::move(point);
-  const absl::StatusOr<Card> card = AskCard(parts.point.interface.name);
+  absl::StatusOr<XdpCard> card = AskXdpCard(parts.point.interface.name, parts.point.interface.index);
   if (!card.ok()) return card.status();
-  parts.card = *card;
+  parts.card = *std::move(card);
+  if (absl::Status status = CheckXdpCard(parts.point.interface.name, parts.card); !status.ok()) return status;
   const uint32_t most = std::min(parts.point.interface.mtu, kMaxMtu);
   const absl::StatusOr<uint32_t> mtu = ChooseMtu(parts.point, options.mtu, most, most);
   if (!mtu.ok()) return mtu.status();
@@ -316,7 +288,7 @@ void XdpLane::ClosePeer(uint32_t peer) {
 size_t XdpLane::room() const {
   if (!status().up) return kRoomWhileDown;
   size_t least = kRoomWhileDown;
-  for (const std::unique_ptr<XdpQueue>& queue : parts_.queues) least = std::min<size_t>(least, queue->FreeChunks());
+  for (const std::unique_ptr<XdpQueue>& queue : parts_.senders()) least = std::min<size_t>(least, queue->FreeChunks());
   return least;
 }
 

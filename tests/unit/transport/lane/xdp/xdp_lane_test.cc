@@ -2,11 +2,14 @@
 #include "transport/lane/xdp/xdp_lane.h"
 
 #include <netinet/ip.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/transport/lane/xdp/xdp_fixture.h"
 #include "transport/lane/udp/udp_address.h"
+#include "transport/lane/xdp/xdp_card.h"
 
 namespace paceline {
 namespace {
@@ -119,7 +122,9 @@ TEST_F(XdpLaneTest, MarksAreSeen) {
   SegmentList list;
   list.AddRun(3, udp->OpenPeer(xdp->address()), 0, 100);
   udp->Send(list.all());
-  for (const ReceivedSegment& segment : ReceiveSome(*xdp, 3)) EXPECT_TRUE(segment.congestion_experienced);
+  const auto seen = ReceiveSome(*xdp, 3);
+  ASSERT_EQ(seen.size(), 3u);
+  for (const ReceivedSegment& segment : seen) EXPECT_TRUE(segment.congestion_experienced);
 }
 
 TEST_F(XdpLaneTest, MarksAreAskedForWhereTheSegmentMayBeMarked) {
@@ -242,6 +247,77 @@ TEST_F(XdpLaneTest, EachQueueHasASocketAndEachPathItsQueue) {
   for (uint16_t i = 0; i < 256; ++i) mixed.Add(peer, i % 8, 700);
   EXPECT_EQ(a->Send(mixed.all()), 256u);
   EXPECT_EQ(ReceiveSome(*b, 256).size(), 256u);
+}
+
+TEST_F(XdpLaneTest, NothingIsSentByAQueueThatOnlyReceives) {
+  cable_ = std::make_unique<CabledNamespaces>(4, 1);
+  ASSERT_EQ(cable_->why_not(), "");
+  ASSERT_TRUE(cable_->Introduce());
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  for (uint16_t entropy = 0; entropy < 8; ++entropy) list.AddRun(1600, peer, entropy, 800);
+  SendAndCheck(*a, *b, list);
+  EXPECT_GT(a->room(), 0u);
+  EXPECT_EQ(a->counters().tx_drops + b->counters().rx_drops, 0u);
+}
+
+// A macvlan does not tell how many queues it has, and hands on by which one a frame came to the interface below.
+TEST_F(XdpLaneTest, QueuesThatTheDriverDoesNotCountHaveSocketsToo) {
+  cable_ = std::make_unique<CabledNamespaces>(4);
+  ASSERT_EQ(cable_->why_not(), "");
+  if (!cable_->Run(0,
+                   "ip link add m0 link v0 address 02:00:00:00:00:03 numrxqueues 4 numtxqueues 4 type macvlan mode "
+                   "bridge 2>/dev/null && ip addr add 198.51.100.3/24 dev m0 && ip link set m0 up")) {
+    GTEST_SKIP() << "no macvlan here";
+  }
+  ASSERT_TRUE(cable_->Run(1, "ip neigh replace 198.51.100.3 lladdr 02:00:00:00:00:03 dev v0 nud permanent"));
+  // Seen from this namespace /sys has another m0, or none: nobody can count.
+  const auto blind = TryXdp(0, {.bind_address = "m0"});
+  EXPECT_EQ(blind.status().code(), absl::StatusCode::kFailedPrecondition) << blind.status();
+  EXPECT_NE(std::string(blind.status().message()).find("the queues of interface m0 cannot be counted"),
+            std::string::npos)
+      << blind.status();
+  // In a mount namespace of this process's own, which gtest runs one test in.
+  cable_->Enter(0);
+  const bool shown = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                     mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
+  cable_->Leave();
+  if (!shown) GTEST_SKIP() << "no /sys of a network namespace can be mounted here";
+  const auto a = Xdp(0, "m0"), b = Xdp(1);
+  umount("/sys");
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SegmentList list;
+  for (uint16_t entropy = 0; entropy < 8; ++entropy) list.AddRun(160, b->OpenPeer(a->address()), entropy, 800);
+  SendAndCheck(*b, *a, list);
+}
+
+TEST(XdpCard, WhatCannotReceiveIsRefusedAndTheErrorSaysWhatToDo) {
+  const auto refused = [](const XdpCard& card, absl::StatusCode code, const std::string& text) {
+    const absl::Status status = CheckXdpCard("x0", card);
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_NE(std::string(status.message()).find(text), std::string::npos) << status;
+  };
+  XdpCard card;
+  card.driver = "mlx5_core";
+  card.receive_queues = 64;
+  EXPECT_TRUE(CheckXdpCard("x0", card).ok());
+  card.receive_queues = 65;
+  refused(card, absl::StatusCode::kFailedPrecondition, "ethtool -L x0 combined 64");
+  card.receive_queues = 8;
+  card.driver = "bonding";
+  refused(card, absl::StatusCode::kFailedPrecondition, "interface x0 is a bond");
+  card.ethernet = false;
+  refused(card, absl::StatusCode::kInvalidArgument, "interface x0 is no Ethernet interface");
+}
+
+TEST_F(XdpLaneTest, ABondIsRefused) {
+  if (!cable_->Run(0, "ip link add b0 type bond 2>/dev/null && ip addr add 198.51.100.9/24 dev b0")) {
+    GTEST_SKIP() << "no bonds here";
+  }
+  const auto lane = TryXdp(0, {.bind_address = "b0"});
+  EXPECT_EQ(lane.status().code(), absl::StatusCode::kFailedPrecondition) << lane.status();
 }
 
 TEST_F(XdpLaneTest, TheKernelsGenericCodeServesAsWell) {
