@@ -309,6 +309,7 @@ size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
   } else if (sender_.waiting()) {
     sender_.Flush(counters_);
   }
+  neighbours_.Ask(now);
   const Queues& queues = parts_.queues;
   for (const std::unique_ptr<XdpQueue>& queue : queues) queue->Recycle();
   const size_t most = std::min(out.size(), sources_.size());

@@ -92,10 +92,10 @@ size_t XdpSender::Send(std::span<const TxSegment> segments, bool up, Time now, L
       neighbour.way = XdpNeighbours::Way::kResolving;
       if (!segment.expendable) neighbour = neighbours_->Find(segment.peer, *to, now);
     }
-    if (neighbour.way == XdpNeighbours::Way::kResolving) {
-      if (by_kernel_.Send({&segment, 1}, *peers_, counters) == 0) ++counters.tx_drops;
-    } else if (neighbour.way == XdpNeighbours::Way::kNone || !up) {
+    if (neighbour.way == XdpNeighbours::Way::kNone || !up) {
       ++counters.tx_drops;
+    } else if (neighbour.way == XdpNeighbours::Way::kResolving) {
+      if (by_kernel_.Send({&segment, 1}, *peers_, counters) == 0) ++counters.tx_drops;
     } else {
       XdpQueue& queue = *queues_[segment.entropy % queues_.size()];
       if (queue.FreeChunks() == 0) break;

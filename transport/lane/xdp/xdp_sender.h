@@ -37,7 +37,7 @@ class XdpSender {
   XdpSender(Options options, std::span<const std::unique_ptr<XdpQueue>> queues, const UdpPeers* peers,
             XdpNeighbours* neighbours);
 
-  // See Lane::Send. While the link is not `up` what would go straight to the card is dropped.
+  // See Lane::Send. While the link is not `up` all is dropped.
   size_t Send(std::span<const TxSegment> segments, bool up, Time now, LaneCounters& counters);
 
   // Has the kernel take what an earlier call left waiting. True: nothing waits any more.

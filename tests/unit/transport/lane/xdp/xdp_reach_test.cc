@@ -50,6 +50,9 @@ TEST_F(XdpReachTest, WhereTheInterfaceDoesNotLeadIsDroppedAndCounted) {
   SegmentList list;
   list.AddRun(4, a->OpenPeer(*own), 0, 100);
   EXPECT_EQ(a->Send(list.all()), 4u);
+  EXPECT_EQ(a->counters().tx_drops, 0u) << "the kernel has not been asked yet";
+  Idle(*a);
+  EXPECT_EQ(a->Send(list.all()), 4u);
   EXPECT_EQ(a->counters().tx_drops, 4u);
   EXPECT_EQ(a->OpenPeer(*ParseLaneAddress("[fd00::2]:9")), 0u) << "of the other IP version";
   EXPECT_EQ(a->OpenPeer(LaneAddress{}), 0u);
