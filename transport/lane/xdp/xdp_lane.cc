@@ -203,6 +203,7 @@ absl::Status OpenQueues(const XdpLibrary& library, Parts& parts) {
   XdpQueue::Options options;
   options.interface = parts.point.interface.name;
   options.frame_bytes = parts.mtu + kEthernetHeaderBytes;
+  options.zero_copy = parts.program->native();
   options.receive_chunks = std::max(kReceiveChunks / share, kLeastReceiveChunks);
   for (options.queue = 0; options.queue < parts.card.receive_queues; ++options.queue) {
     options.transmit_chunks = options.queue < senders

@@ -85,6 +85,15 @@ int XdpQueue::Bind(int mode) {
   return error;
 }
 
+int XdpQueue::BindWhenFree(int mode) {
+  int error = Bind(mode);
+  for (int tries = 0; error == EBUSY && tries < kBindTries; ++tries) {
+    usleep(kBindRetryMicros);
+    error = Bind(mode);
+  }
+  return error;
+}
+
 absl::Status XdpQueue::Open() {
   const XdpLibraryIsSilent silent(library_);
   void* memory =
@@ -92,16 +101,15 @@ absl::Status XdpQueue::Open() {
   if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "no memory for the frames of an AF_XDP socket");
   memory_ = static_cast<uint8_t*>(memory);
 
-  int error = Bind(XDP_ZEROCOPY);
-  zero_copy_ = error == 0;
-  if (!zero_copy_) {
-    why_copy_ = std::strerror(error);
-    error = Bind(XDP_COPY);
-    for (int tries = 0; error == EBUSY && tries < kBindTries; ++tries) {
-      usleep(kBindRetryMicros);
-      error = Bind(XDP_COPY);
-    }
+  int error = 0;
+  if (options_.zero_copy) {
+    error = BindWhenFree(XDP_ZEROCOPY);
+    zero_copy_ = error == 0;
+    why_copy_ = zero_copy_ ? "" : std::strerror(error);
+  } else {
+    why_copy_ = "not in generic code";
   }
+  if (!zero_copy_) error = error == EBUSY ? Bind(XDP_COPY) : BindWhenFree(XDP_COPY);
   if (error != 0) return BindError(error, options_, memory_bytes_);
   descriptor_ = library_.xsk_socket_fd(socket_);
 

@@ -34,10 +34,11 @@ class XdpQueue {
     uint32_t frame_bytes = 0;      // of the largest frame, at most kMaxFrameBytes
     uint32_t receive_chunks = 0;   // a power of two; so many frames may wait, or be in the caller's hands
     uint32_t transmit_chunks = 0;  // a power of two
+    bool zero_copy = true;         // false: not asked for; the kernel's generic code has none
   };
 
   // Binds by zero copy where the driver has it, else by copying. Waits for a socket that was closed just now to leave
-  // the queue, five seconds at most.
+  // the queue, five seconds at most: one that is still there says nothing of what the driver can.
   static absl::StatusOr<std::unique_ptr<XdpQueue>> Create(const XdpLibrary& library, const Options& options);
   ~XdpQueue();
   XdpQueue(const XdpQueue&) = delete;
@@ -73,6 +74,7 @@ class XdpQueue {
   absl::Status Open();
   // Registers the memory and binds a socket with it; gives an errno, or 0.
   int Bind(int mode);
+  int BindWhenFree(int mode);
 
   const XdpLibrary& library_;
   Options options_;
