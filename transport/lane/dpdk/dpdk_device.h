@@ -30,6 +30,7 @@ struct DpdkDevice {
   uint8_t prefix_bits = 0;
   std::optional<IpAddress> gateway;
   uint16_t udp_port = kDefaultUdpPort;
+  bool is_own_pair = false;  // OpenMemifPair's: at the other end is a process of this user, and no switch
 };
 
 // The error names the device, the key at fault and what it may be.

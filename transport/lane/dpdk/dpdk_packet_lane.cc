@@ -190,6 +190,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> OpenDpdkLanes(const DpdkLaneO
     if (!device.ok()) return device.status();
     devices.push_back(*std::move(device));
   }
+  if (options.devices.empty()) devices.front().is_own_pair = true;
   if (absl::Status status = StartDpdkEal(devices, options.eal_arguments); !status.ok()) return status;
   std::vector<std::unique_ptr<Lane>> lanes;
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -35,13 +35,14 @@ constexpr std::chrono::milliseconds kStartInterval(10);
 // Drivers of ports made of software, and what their sources say (DPDK 22.11, drivers/net).
 struct SoftwareDriver {
   const char* name;
-  bool this_machine_only;
+  bool stays_here;     // whatever is at the other end: a ring or nothing, rather than a switch that leads to a network
+  bool mac_by_chance;  // or has none
   bool copies_while_sending;
 };
 constexpr SoftwareDriver kSoftwareDrivers[] = {
-    {"net_memif", true, true},      {"net_ring", true, false},    {"net_null", true, true},
-    {"net_af_packet", false, true}, {"net_af_xdp", false, false}, {"net_tap", false, false},
-    {"net_pcap", false, false},     {"net_vhost", true, false},   {"net_virtio_user", true, false},
+    {"net_memif", false, true, true},      {"net_ring", true, true, false},     {"net_null", true, true, true},
+    {"net_af_packet", false, false, true}, {"net_af_xdp", false, false, false}, {"net_tap", false, false, false},
+    {"net_pcap", false, false, false},     {"net_vhost", false, true, false},   {"net_virtio_user", false, true, false},
 };
 
 const SoftwareDriver* FindSoftwareDriver(const std::string& name) {
@@ -123,7 +124,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   traits_.driver = info.driver_name;
   const SoftwareDriver* software = FindSoftwareDriver(traits_.driver);
   traits_.physical = software == nullptr;
-  traits_.this_machine_only = software != nullptr && software->this_machine_only;
+  traits_.this_machine_only = device.is_own_pair || (software != nullptr && software->stays_here);
   traits_.is_memif_client = traits_.driver == "net_memif" && !absl::StrContains(device.devargs, "role=server");
   traits_.copies_while_sending = software != nullptr && software->copies_while_sending &&
                                  (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
@@ -169,7 +170,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   rte_ether_addr mac{};
   rte_eth_macaddr_get(id_, &mac);
   std::copy_n(mac.addr_bytes, traits_.mac.bytes.size(), traits_.mac.bytes.begin());
-  const bool by_chance = traits_.this_machine_only && !absl::StrContains(device.devargs, ",mac=");
+  const bool by_chance = software != nullptr && software->mac_by_chance && !absl::StrContains(device.devargs, ",mac=");
   if (by_chance || traits_.mac == MacAddress{}) traits_.mac = MakeMac(device);
   return absl::OkStatus();
 }

@@ -21,7 +21,7 @@ namespace paceline {
 struct DpdkPortTraits {
   std::string driver;              // "net_mlx5"
   bool physical = false;           // rather than made of software
-  bool this_machine_only = false;  // memory between processes or within one: no cable ends in it
+  bool this_machine_only = false;  // nothing at its other end leads to a network, as a switch of software may
   bool is_memif_client = false;    // who connects; if the server goes, it has to do so again
   // The driver has copied what a buffer refers to when its send call returns, and takes buffers in pieces: payload then
   // leaves from where it lies. A card reads buffers later, when the payload may be its owner's again.
