@@ -3,6 +3,7 @@
 #include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -17,6 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "transport/lane/dpdk/dpdk_af_packet.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
 
 namespace paceline {
@@ -132,19 +134,33 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
 
-  uint16_t own_mtu = RTE_ETHER_MTU;
-  rte_eth_dev_get_mtu(id_, &own_mtu);
-  traits_.mtu = mtu != 0 ? mtu : std::min<uint32_t>(own_mtu, kMostMtu);
+  uint16_t driver_mtu = RTE_ETHER_MTU;
+  rte_eth_dev_get_mtu(id_, &driver_mtu);
+  uint32_t own_mtu = std::min<uint32_t>(driver_mtu, kMostMtu);
   // Ports made of software state the largest frame of classic Ethernet and carry what their buffers hold.
-  const uint32_t most =
+  uint32_t most =
       traits_.physical ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
+  uint32_t least_buffer_bytes = 0;
+  std::string limits;
+  if (traits_.driver == "net_af_packet") {
+    const rte_devargs* arguments = rte_dev_devargs(info.device);
+    const auto room =
+        AskAfPacket(info.if_index, arguments != nullptr && arguments->args != nullptr ? arguments->args : "");
+    if (!room.ok())
+      return absl::Status(room.status().code(), absl::StrCat("DPDK port ", name_, ": ", room.status().message()));
+    own_mtu = most = std::min(room->mtu(), kMostMtu);
+    least_buffer_bytes = room->frame_bytes;  // which the driver wants to see
+    limits = absl::StrCat("; interface ", room->interface, " has ", room->interface_mtu,
+                          ", framesz=", room->frame_bytes, " carries ", room->frame_mtu());
+  }
+  traits_.mtu = mtu != 0 ? mtu : own_mtu;
   if (traits_.mtu < kLeastMtu || traits_.mtu > most) {
     return absl::InvalidArgumentError(absl::StrCat("DPDK port ", name_, ": mtu ", traits_.mtu, ": may be ", kLeastMtu,
-                                                   " to ", most, ", or 0 for the port's own (", own_mtu, ")"));
+                                                   " to ", most, ", or 0 for the port's own (", own_mtu, limits, ")"));
   }
 
   rte_eth_conf conf{};
-  conf.rxmode.mtu = traits_.physical ? traits_.mtu : std::min<uint32_t>(traits_.mtu, own_mtu);
+  conf.rxmode.mtu = traits_.physical ? traits_.mtu : std::min<uint32_t>(traits_.mtu, driver_mtu);
   if (traits_.finishes_udp_checksums) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
   if (traits_.copies_while_sending) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   if (traits_.checks_udp_checksums) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
@@ -155,7 +171,8 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   }
   traits_.receive_entries = receive;
   const int socket = std::max(rte_eth_dev_socket_id(id_), 0);
-  if (absl::Status status = MakePools(traits_.mtu + kFrameOverhead, receive + send + kBuffersInHand, socket);
+  if (absl::Status status = MakePools(std::max(traits_.mtu + kFrameOverhead, least_buffer_bytes),
+                                      receive + send + kBuffersInHand, socket);
       !status.ok()) {
     return status;
   }
