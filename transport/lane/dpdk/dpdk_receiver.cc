@@ -9,6 +9,12 @@
 #include "transport/lane/dpdk/dpdk_peers.h"
 
 namespace paceline {
+namespace {
+
+// In the IP header.
+constexpr size_t kIpv4ProtocolAt = 9, kIpv6ProtocolAt = 6;
+
+}  // namespace
 
 DpdkReceiver::DpdkReceiver(const DpdkPort* port, Neighbours* neighbours, const FrameFlow& own)
     : port_(port), neighbours_(neighbours), own_(own) {}
@@ -28,6 +34,17 @@ const LaneAddress* DpdkReceiver::SourceOf(const FrameFlow& flow) {
   return &sources_[source_count_ - 1];
 }
 
+// UDP for this port, as far as can be said of a frame that is damaged.
+bool DpdkReceiver::IsForUs(std::span<const uint8_t> frame) const {
+  const bool v4 = own_.version == IpVersion::kV4;
+  const uint16_t type = v4 ? kEtherTypeIpv4 : kEtherTypeIpv6;
+  const size_t protocol_at = kEthernetHeaderBytes + (v4 ? kIpv4ProtocolAt : kIpv6ProtocolAt);
+  return frame.size() >= kEthernetHeaderBytes &&
+         std::equal(own_.source_mac.bytes.begin(), own_.source_mac.bytes.end(), frame.begin()) &&
+         frame[12] == type >> 8 && frame[13] == (type & 0xff) &&
+         (frame.size() <= protocol_at || frame[protocol_at] == kIpProtocolUdp);
+}
+
 bool DpdkReceiver::Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSegment& out) {
   const DpdkPortTraits& traits = port_->traits();
   if (buffer->nb_segs > 1 && rte_pktmbuf_linearize(buffer) != 0) {
@@ -43,7 +60,11 @@ bool DpdkReceiver::Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSe
   const uint64_t verdict = buffer->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
   const bool checked = traits.checks_udp_checksums && verdict != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
   const auto parsed = ParseFrame(frame, traits.physical && !checked);
-  if (!parsed || parsed->flow.version != own_.version || parsed->flow.destination != own_.source ||
+  if (!parsed) {
+    counters.rx_drops += IsForUs(frame) ? 1 : 0;
+    return false;
+  }
+  if (parsed->flow.version != own_.version || parsed->flow.destination != own_.source ||
       parsed->flow.destination_port != own_.source_port || parsed->flow.destination_mac != traits.mac) {
     return false;
   }
@@ -62,17 +83,24 @@ bool DpdkReceiver::Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSe
   return true;
 }
 
+void DpdkReceiver::TakeBurst(LaneCounters& counters) {
+  Release();
+  source_count_ = 0;
+  ++counters.rx_calls;
+  filled_ = rte_eth_rx_burst(port_->id(), 0, burst_.data(), kBurst);
+  for (size_t i = 0; i < filled_; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst_[i], const void*));
+}
+
 size_t DpdkReceiver::Receive(std::span<RxSegment> out, Time now, LaneCounters& counters) {
-  if (next_ == filled_) {
-    Release();
-    source_count_ = 0;
-    ++counters.rx_calls;
-    filled_ = rte_eth_rx_burst(port_->id(), 0, burst_.data(), kBurst);
-    for (size_t i = 0; i < filled_; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst_[i], const void*));
-  }
   size_t count = 0;
-  while (count < out.size() && next_ < filled_) {
-    if (Take(burst_[next_++], now, counters, out[count])) ++count;
+  // A full burst of other people's frames says nothing of what is behind it.
+  for (size_t bursts = 0; count == 0 && bursts < kMostBursts; ++bursts) {
+    const bool more = next_ == filled_;
+    if (more) TakeBurst(counters);
+    while (count < out.size() && next_ < filled_) {
+      if (Take(burst_[next_++], now, counters, out[count])) ++count;
+    }
+    if (more && filled_ < kBurst) break;
   }
   return count;
 }

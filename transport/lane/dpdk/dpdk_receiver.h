@@ -28,14 +28,17 @@ class DpdkReceiver {
   DpdkReceiver(const DpdkReceiver&) = delete;
   DpdkReceiver& operator=(const DpdkReceiver&) = delete;
 
-  // See Lane::Receive. Returns out.size() when there may be more.
+  // See Lane::Receive. 0: there was nothing for us in the next kMostBursts full bursts, or the port is empty.
   size_t Receive(std::span<RxSegment> out, Time now, LaneCounters& counters);
 
  private:
   static constexpr size_t kBurst = 64;
+  static constexpr size_t kMostBursts = 4;  // of one call
 
+  void TakeBurst(LaneCounters& counters);
   void Release();
-  // False: nobody's, or damaged.
+  bool IsForUs(std::span<const uint8_t> frame) const;
+  // False: nobody's, or damaged, which is counted.
   bool Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSegment& out);
   const LaneAddress* SourceOf(const FrameFlow& flow);
 

@@ -53,14 +53,15 @@ class BarePort {
     std::memcpy(rte_pktmbuf_append(buffer, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
     ASSERT_EQ(rte_eth_tx_burst(id_, 0, &buffer, 1), 1);
   }
-  void Send(const FrameFlow& flow, size_t payload_bytes) {
+  static std::vector<uint8_t> Frame(const FrameFlow& flow, size_t payload_bytes) {
     const std::vector<uint8_t> payload(payload_bytes, 0x5a);
     const std::span<const uint8_t> piece(payload);
     std::vector<uint8_t> frame(FrameHeaderBytes(flow.version));
     WriteFrameHeaders(flow, {&piece, 1}, UdpChecksumMode::kComputed, frame.data());
     frame.insert(frame.end(), payload.begin(), payload.end());
-    SendBytes(frame);
+    return frame;
   }
+  void Send(const FrameFlow& flow, size_t payload_bytes) { SendBytes(Frame(flow, payload_bytes)); }
   // Answers what was asked for, as the owner of `address`.
   void AnswerArp(const IpAddress& address) {
     Neighbours::Options options;

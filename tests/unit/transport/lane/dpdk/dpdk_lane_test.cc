@@ -93,7 +93,7 @@ TEST_F(DpdkPairTest, EcnAndTrafficClassAreSetAndMarksAreSeen) {
   ASSERT_EQ(lane.Receive(out_, MonotonicNow()), 4u);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(out_[i].congestion_experienced, i == 3) << i;
 
-  // Nobody's: another address, port, Ethernet address; and damage.
+  // Nobody's: another address, port, Ethernet address.
   const FrameFlow good = back;
   back.destination[3] = 9;
   other.Send(back, 50);
@@ -103,15 +103,33 @@ TEST_F(DpdkPairTest, EcnAndTrafficClassAreSetAndMarksAreSeen) {
   back = good;
   back.destination_mac.bytes[5] ^= 1;
   other.Send(back, 50);
+  EXPECT_EQ(lane.Receive(out_, MonotonicNow()), 0u);
+  other.Send(good, 50);
+  EXPECT_EQ(lane.Receive(out_, MonotonicNow()), 1u);
+
+  EXPECT_EQ(lane.counters().rx_drops, 0u) << "they were not for this lane";
+
+  // More of them than one burst takes hide nothing.
+  for (int i = 0; i < 200; ++i) other.Send(back, 50);
+  other.Send(good, 50);
+  EXPECT_EQ(lane.Receive(out_, MonotonicNow()), 1u);
+
+  // Damaged ones: cut, or with another byte where it must be noticed, which is not the sender's Ethernet address.
+  const std::vector<uint8_t> whole = BarePort::Frame(good, 50);
   std::mt19937 random(3);
-  std::vector<uint8_t> frame = frames[0];
   for (int i = 0; i < 300; ++i) {
-    std::vector<uint8_t> damaged = frame;
-    damaged[random() % 34] ^= static_cast<uint8_t>(1 + random() % 255);
-    damaged.resize(1 + random() % damaged.size());
+    std::vector<uint8_t> damaged = whole;
+    if (i % 2 == 0) {
+      damaged.resize(1 + random() % (damaged.size() - 1));
+    } else {
+      const size_t at = random() % 28;
+      damaged[at < 6 ? at : at + 6] ^= static_cast<uint8_t>(1 + random() % 255);
+    }
     other.SendBytes(damaged);
     EXPECT_EQ(lane.Receive(out_, MonotonicNow()), 0u);
   }
+  EXPECT_GT(lane.counters().rx_drops, 200u) << "but for those whose damage says that they are another's";
+  EXPECT_LT(lane.counters().rx_drops, 300u);
   other.Send(good, 50);
   EXPECT_EQ(lane.Receive(out_, MonotonicNow()), 1u);
 }
