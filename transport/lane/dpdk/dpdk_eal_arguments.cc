@@ -34,7 +34,10 @@ std::vector<std::string> EalArguments(const DpdkMachine& machine, std::string_vi
   const auto add = [&arguments](std::initializer_list<std::string> more) {
     arguments.insert(arguments.end(), more.begin(), more.end());
   };
-  if (none_of({"-l", "-c", "--lcores"})) add({"-l", absl::StrCat(machine.core)});
+  if (none_of({"-l", "-c", "--lcores"})) {
+    // DPDK has 128 lcores, and without the "@" only cores of these numbers.
+    add({"--lcores", absl::StrCat("0@", machine.core)});
+  }
   if (none_of({"--no-huge", "--in-memory", "--huge-dir", "--legacy-mem", "--huge-unlink", "--file-prefix",
                "--proc-type"})) {
     add({machine.has_hugepages ? "--in-memory" : "--no-huge"});

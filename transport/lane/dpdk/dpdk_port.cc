@@ -26,7 +26,8 @@ namespace {
 
 constexpr uint16_t kEntries = 1024;        // of each queue
 constexpr unsigned kBuffersInHand = 1024;  // beside the queues: bursts, and what per-thread caches hold
-constexpr unsigned kCacheBuffers = 256;
+// Of each thread that was ever here; what it holds is nobody else's. Two bursts.
+constexpr unsigned kCacheBuffers = 64;
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;

@@ -54,12 +54,9 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
   rte_mbuf* frame = rte_pktmbuf_alloc(port_->pool());
   if (frame == nullptr) return nullptr;
   const DpdkPortTraits& traits = port_->traits();
-  const bool refer = may_refer && segment.payload_bytes >= kReferFrom;
-  rte_mbuf* reference = refer ? rte_pktmbuf_alloc(port_->references()) : nullptr;
-  if (refer && reference == nullptr) {
-    rte_pktmbuf_free(frame);
-    return nullptr;
-  }
+  rte_mbuf* reference =
+      may_refer && segment.payload_bytes >= kReferFrom ? rte_pktmbuf_alloc(port_->references()) : nullptr;
+  const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
 
   FrameFlow flow = peer.flow;
   flow.destination_mac = to;

@@ -2,7 +2,8 @@
 //
 // The headers of frame and packet are written into a buffer of the port's. The payload is copied behind them, or, where
 // the driver copies by itself while it sends (DpdkPortTraits::copies_while_sending), referred to where it lies; small
-// ones are always copied, which costs less than a second buffer. So memory is borrowed no longer than a call of Send.
+// ones are always copied, which costs less than a second buffer, and so are all while there is no buffer to refer by.
+// So memory is borrowed no longer than a call of Send.
 //
 // What is for a neighbour that is being asked for waits here, within a bound.
 //

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <barrier>
 #include <random>
+#include <semaphore>
 #include <set>
+#include <thread>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 #include "transport/lane/ethernet/frame.h"
@@ -211,6 +214,31 @@ TEST_F(DpdkPairTest, AFullQueueTakesWhatFitsAndLosesNothing) {
   }
   EXPECT_EQ(seen, list.size());
   EXPECT_EQ(a_->counters().tx_drops, 0u);
+}
+
+// A lane may be handed from thread to thread, and what a thread keeps for the next time is lost to the others.
+TEST_F(DpdkPairTest, ThreadsThatWereHereKeepFewBuffers) {
+  Connect("192.0.2.1/24", "192.0.2.2/24");
+  SegmentList list;
+  list.AddRun(32, to_b_, 0, 700);
+  constexpr size_t kThreads = 16;
+  std::barrier all_done(kThreads + 1);
+  std::vector<std::thread> threads;
+  std::vector<size_t> sent(kThreads);
+  std::binary_semaphore turn_over(0);
+  for (size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      sent[i] = a_->Send(list.all());
+      turn_over.release();
+      all_done.arrive_and_wait();
+    });
+    turn_over.acquire();
+    while (b_->Receive(out_, MonotonicNow()) > 0) {
+    }
+  }
+  all_done.arrive_and_wait();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sent, std::vector<size_t>(kThreads, list.size()));
 }
 
 TEST_F(DpdkPairTest, ASmallOutGetsTheRestLater) {

@@ -59,6 +59,30 @@ class DpdkMemifTest : public DpdkTest {
   std::array<RxSegment, 64> out_;
 };
 
+// All buffers that are left in the pools whose names begin so.
+class TakenBuffers {
+ public:
+  explicit TakenBuffers(std::string prefix) : prefix_(std::move(prefix)) {
+    rte_mempool_walk(
+        [](rte_mempool* pool, void* self) {
+          auto* taken = static_cast<TakenBuffers*>(self);
+          if (std::string_view(pool->name).substr(0, taken->prefix_.size()) != taken->prefix_) return;
+          while (rte_mbuf* buffer = rte_pktmbuf_alloc(pool)) taken->buffers_.push_back(buffer);
+        },
+        this);
+  }
+  ~TakenBuffers() {
+    for (rte_mbuf* buffer : buffers_) rte_pktmbuf_free(buffer);
+  }
+  TakenBuffers(const TakenBuffers&) = delete;
+  TakenBuffers& operator=(const TakenBuffers&) = delete;
+  size_t count() const { return buffers_.size(); }
+
+ private:
+  std::string prefix_;
+  std::vector<rte_mbuf*> buffers_;
+};
+
 TEST_F(DpdkMemifTest, ServerAndClientMeetAndPromiseNothingOfWhatIsBeyond) {
   StartServer();
   ASSERT_TRUE(server_ != nullptr);
@@ -103,6 +127,15 @@ TEST_F(DpdkMemifTest, WhatIsSentIsWhatStoodThereDuringTheCall) {
     ASSERT_EQ(got.size(), 1u);
     EXPECT_EQ(got[0].bytes, std::string(1400, static_cast<char>('a' + i % 26)));
   }
+}
+
+TEST_F(DpdkMemifTest, WithoutABufferToReferByPayloadIsCopied) {
+  StartServer();
+  StartClient();
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  const TakenBuffers taken("paceline_ref_");
+  EXPECT_GT(taken.count(), 0u);
+  ExpectTraffic();
 }
 
 TEST_F(DpdkMemifTest, AClientComesBackToAServerThatWasAway) {
