@@ -3,6 +3,7 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,14 +13,14 @@
 #include "transport/lane/dpdk/dpdk_receiver.h"
 #include "transport/lane/dpdk/dpdk_sender.h"
 #include "transport/lane/udp/udp_address.h"
+#include "transport/lane/udp/udp_mtu.h"
 
 namespace paceline {
 namespace {
 
 constexpr uint32_t kEntropies = 64;
 constexpr uint32_t kBurstSegments = 32;
-constexpr size_t kRoom = 256;               // segments; Send itself takes whatever it is given until the queue is full
-constexpr uint32_t kEthernetOverhead = 38;  // header, checksum, preamble and gap
+constexpr size_t kRoom = 256;  // segments; Send itself takes whatever it is given until the queue is full
 // A segment is stamped before its burst waits for the processor, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
 constexpr Duration kLookInterval = Duration::Millis(5);  // at link and counters of the port
@@ -80,6 +81,7 @@ class DpdkLane final : public Lane {
   uint32_t neighbour_changes_ = 0;
   Time next_look_;
   Time next_restart_;
+  bool conflict_is_said_ = false;
   uint64_t missed_ = 0;  // packets, as the port counts those that found no buffer
 };
 
@@ -159,6 +161,10 @@ void DpdkLane::LookAtPort(Time now) {
       port_->Restart();
       next_restart_ = now + (port_->started() ? kRestartInterval : kConnectInterval);
     }
+  }
+  if (neighbours_.conflicts() > 0 && !std::exchange(conflict_is_said_, true)) {
+    std::fprintf(stderr, "paceline: %s: %s sends under the same address; one of the two needs another.\n",
+                 name_.c_str(), FormatMacAddress(neighbours_.last_conflict()).c_str());
   }
   rte_eth_stats stats{};
   if (rte_eth_stats_get(port_->id(), &stats) == 0) {

@@ -29,16 +29,18 @@ size_t DpdkPeers::AddressHash::operator()(const LaneAddress& address) const {
 }
 
 uint32_t DpdkPeers::Open(const LaneAddress& address) {
-  if (const auto known = numbers_.find(address); known != numbers_.end()) {
+  SocketAddress to;
+  if (!ToSocketAddress(address, to)) return kNowhere;
+  // One key for one endpoint, whatever scope the text it came from had.
+  const LaneAddress key = FromSocketAddress(to, false);
+  if (const auto known = numbers_.find(key); known != numbers_.end()) {
     ++peers_[known->second].references;
     return known->second;
   }
-  SocketAddress to;
-  if (!ToSocketAddress(address, to)) return kNowhere;
   const bool v4 = to.family() == AF_INET;
   if (v4 != (own_.version == IpVersion::kV4)) return kNowhere;
   Peer peer;
-  peer.address = address;
+  peer.address = key;
   peer.flow = own_;
   peer.flow.destination_port = ntohs(v4 ? to.v4.sin_port : to.v6.sin6_port);
   std::memcpy(peer.flow.destination.data(), v4 ? static_cast<const void*>(&to.v4.sin_addr) : &to.v6.sin6_addr,
@@ -56,7 +58,7 @@ uint32_t DpdkPeers::Open(const LaneAddress& address) {
     free_.pop_back();
   }
   peers_[number] = peer;
-  numbers_[address] = number;
+  numbers_[key] = number;
   return number;
 }
 

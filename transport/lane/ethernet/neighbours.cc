@@ -202,7 +202,7 @@ bool Neighbours::HandleArp(std::span<const uint8_t> frame, Time now) {
   const IpAddress sender = V4(&arp[14]), target = V4(&arp[24]);
   if (!CanBeNeighbour(sender_mac) || sender_mac == options_.mac) return true;
   if (sender == options_.address) {
-    ++conflicts_;
+    Conflict(sender_mac);
     return true;
   }
   // What is said to others says nothing to us, unless everybody is to know it (gratuitous: for its own address).
@@ -222,11 +222,11 @@ bool Neighbours::HandleDiscovery(std::span<const uint8_t> frame, Time now) {
     return true;
   }
   ip = ip.first(kIpv6HeaderBytes + bytes);
-  if (IcmpChecksum(ip) != 0) return true;
+  if (IcmpChecksum(ip) != 0 || Mac(&frame[6]) == options_.mac) return true;
   if (type == kSolicitation) {
     HandleSolicitation(ip, frame, now);
   } else {
-    HandleAdvertisement(ip, now);
+    HandleAdvertisement(ip, frame, now);
   }
   return true;
 }
@@ -236,12 +236,12 @@ void Neighbours::HandleSolicitation(std::span<const uint8_t> ip, std::span<const
   const IpAddress source = V6(&ip[8]);
   const auto link = FindLinkOption(icmp.subspan(kDiscoveryBytes), kSourceLinkOption);
   if (source == options_.address) {
-    ++conflicts_;
+    Conflict(Mac(&frame[6]));
     return;
   }
   if (V6(&icmp[8]) != options_.address || source[0] == 0xff) return;
   if (source == IpAddress{}) {  // somebody wants the address for himself: all are told that it is taken
-    ++conflicts_;
+    Conflict(Mac(&frame[6]));
     AddAnswer({GroupMac(kAllNodes), kAllNodes, false});
     return;
   }
@@ -251,17 +251,35 @@ void Neighbours::HandleSolicitation(std::span<const uint8_t> ip, std::span<const
   AddAnswer({from, source, true});
 }
 
-void Neighbours::HandleAdvertisement(std::span<const uint8_t> ip, Time now) {
+void Neighbours::HandleAdvertisement(std::span<const uint8_t> ip, std::span<const uint8_t> frame, Time now) {
   const std::span<const uint8_t> icmp = ip.subspan(kIpv6HeaderBytes);
   const IpAddress target = V6(&icmp[8]);
   const uint32_t flags = static_cast<uint32_t>(icmp[4]) << 24;
   const auto link = FindLinkOption(icmp.subspan(kDiscoveryBytes), kTargetLinkOption);
   if (target == options_.address) {
-    ++conflicts_;
+    Conflict(Mac(&frame[6]));
     return;
   }
-  if (ip[24] == 0xff && (flags & kSolicitedFlag) != 0) return;  // RFC 4861 section 7.1.2
-  if (link) Learn(target, *link, (flags & kOverrideFlag) != 0, now);
+  const bool solicited = (flags & kSolicitedFlag) != 0;
+  if (ip[24] == 0xff && solicited) return;  // RFC 4861 section 7.1.2
+  if (link) {
+    Learn(target, *link, (flags & kOverrideFlag) != 0, now);
+  } else if (solicited) {
+    Confirm(target, now);
+  }
+}
+
+// Who was asked directly need not say the Ethernet address that the question had (RFC 4861 section 4.4).
+void Neighbours::Confirm(const IpAddress& address, Time now) {
+  const auto known = numbers_.find(address);
+  if (known == numbers_.end() || entries_[known->second].state != State::kKnown) return;
+  const MacAddress mac = entries_[known->second].mac;
+  Learn(address, mac, false, now);
+}
+
+void Neighbours::Conflict(const MacAddress& with) {
+  ++conflicts_;
+  last_conflict_ = with;
 }
 
 bool Neighbours::Advance(Entry& entry, Time now) {
@@ -295,11 +313,26 @@ bool Neighbours::Advance(Entry& entry, Time now) {
 }
 
 std::optional<NeighbourFrame> Neighbours::PollTransmit(Time now) {
-  if (!answers_.empty()) {
-    const NeighbourFrame frame = MakeAnswer(answers_.back());
-    answers_.pop_back();
-    return frame;
+  // In turn: those who ask without an end do not keep us from asking.
+  const bool may_answer = !std::exchange(question_is_next_, false);
+  if (may_answer) {
+    if (auto answer = PollAnswer()) {
+      question_is_next_ = true;
+      return answer;
+    }
   }
+  if (auto question = PollQuestion(now)) return question;
+  return may_answer ? std::nullopt : PollAnswer();
+}
+
+std::optional<NeighbourFrame> Neighbours::PollAnswer() {
+  if (answers_.empty()) return std::nullopt;
+  const NeighbourFrame frame = MakeAnswer(answers_.back());
+  answers_.pop_back();
+  return frame;
+}
+
+std::optional<NeighbourFrame> Neighbours::PollQuestion(Time now) {
   if (next_due_ > now) return std::nullopt;
   for (; cursor_ < entries_.size(); ++cursor_) {
     Entry& entry = entries_[cursor_];

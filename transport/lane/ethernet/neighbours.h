@@ -82,14 +82,15 @@ class Neighbours {
   // True when the frame is one of ARP or neighbour discovery, whatever it holds: nothing else wants it.
   bool HandleFrame(std::span<const uint8_t> frame, Time now);
 
-  // The next frame to send, if any.
+  // The next frame to send, if any: answers and questions of our own in turn.
   std::optional<NeighbourFrame> PollTransmit(Time now);
   // When PollTransmit may have something; HandleFrame and Open may make it earlier.
   Time next_due() const { return answers_.empty() ? next_due_ : Time(); }
 
   // Grows whenever an entry becomes known or fails, or its Ethernet address changes: time to look at what waits.
   uint32_t change_count() const { return change_count_; }
-  uint64_t conflicts() const { return conflicts_; }  // frames of somebody else under our address
+  uint64_t conflicts() const { return conflicts_; }                   // frames of somebody else under our address
+  const MacAddress& last_conflict() const { return last_conflict_; }  // who sent the last of them
 
  private:
   struct Entry {
@@ -115,12 +116,16 @@ class Neighbours {
   bool HandleArp(std::span<const uint8_t> frame, Time now);
   bool HandleDiscovery(std::span<const uint8_t> frame, Time now);
   void HandleSolicitation(std::span<const uint8_t> ip, std::span<const uint8_t> frame, Time now);
-  void HandleAdvertisement(std::span<const uint8_t> ip, Time now);
+  void HandleAdvertisement(std::span<const uint8_t> ip, std::span<const uint8_t> frame, Time now);
+  void Confirm(const IpAddress& address, Time now);
+  void Conflict(const MacAddress& with);
   void Learn(const IpAddress& address, const MacAddress& mac, bool may_replace, Time now);
   void AddAnswer(const Answer& answer);
   void WakeAt(Time due);
   // What falls due for this entry: returns true when it is to be asked for now.
   bool Advance(Entry& entry, Time now);
+  std::optional<NeighbourFrame> PollAnswer();
+  std::optional<NeighbourFrame> PollQuestion(Time now);
   NeighbourFrame MakeRequest(const Entry& entry) const;
   NeighbourFrame MakeAnswer(const Answer& answer) const;
   NeighbourFrame MakeArp(uint16_t operation, const MacAddress& to_mac, const MacAddress& target_mac,
@@ -137,7 +142,9 @@ class Neighbours {
   Time next_due_ = Time::Never();
   Time sweep_due_ = Time::Never();  // the earliest of what this sweep has seen
   uint32_t change_count_ = 0;
+  bool question_is_next_ = false;  // the last frame was an answer
   uint64_t conflicts_ = 0;
+  MacAddress last_conflict_;
 };
 
 }  // namespace paceline

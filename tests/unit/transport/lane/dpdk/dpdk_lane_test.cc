@@ -266,6 +266,41 @@ TEST_F(DpdkPairTest, WhatCannotBeSentIsDroppedAndCountedAndTheRestGoesOn) {
   EXPECT_EQ(b_->Receive(out_, MonotonicNow()), 2u);
 }
 
+TEST_F(DpdkPairTest, AnAddressThatTwoHaveIsSaidOnce) {
+  const RingPair ports = RingPair::Make();
+  a_ = MakeLane(ports.a + ",address=192.0.2.1/24");
+  ASSERT_TRUE(a_ != nullptr);
+  BarePort other(ports.b);
+  Neighbours::Options options;
+  options.mac = {{0x02, 0, 0, 0, 0, 0x66}};
+  options.address = {192, 0, 2, 1};
+  ::testing::internal::CaptureStderr();
+  Time now = MonotonicNow();
+  for (int i = 0; i < 3; ++i, now = now + Duration::Millis(10)) {
+    Neighbours thief(options);
+    thief.Open({192, 0, 2, 9});
+    while (const auto frame = thief.PollTransmit(now)) other.SendBytes(frame->view());
+    a_->Receive(out_, now);
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("192.0.2.1:49152: 02:00:00:00:00:66 sends under the same address"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+}
+
+TEST_F(DpdkPairTest, APeerHasOneNumberWhateverTheScopeOfItsAddress) {
+  const RingPair ports = RingPair::Make();
+  a_ = MakeLane(ports.a + ",address=fe80::1/64");
+  ASSERT_TRUE(a_ != nullptr);
+  const auto plain = ParseLaneAddress("[fe80::2]:777"), scoped = ParseLaneAddress("[fe80::2%3]:777");
+  ASSERT_TRUE(plain.ok() && scoped.ok());
+  ASSERT_FALSE(*plain == *scoped);
+  const uint32_t number = a_->OpenPeer(*scoped);
+  EXPECT_NE(number, 0u);
+  EXPECT_EQ(a_->OpenPeer(*plain), number);
+  a_->ClosePeer(number);
+  EXPECT_EQ(a_->OpenPeer(*scoped), number);
+}
+
 TEST_F(DpdkTest, ErrorsNameThePortAndWhatItMayBe) {
   const auto error = [](const std::string& device, uint32_t mtu = 0) {
     DpdkLaneOptions options;
