@@ -23,7 +23,7 @@ namespace paceline::api {
   X(rx_packets, "packets", "packets that arrived")                             \
   X(rx_bytes, "bytes", "their bytes, Paceline headers and payload")            \
   X(rx_calls, "calls", "system calls that received something")                 \
-  X(rx_drops, "packets", "packets that the port or the kernel dropped for want of buffer")
+  X(rx_drops, "packets", "packets that the port or the kernel dropped for want of buffer, and damaged ones")
 
 // X(field, unit, meaning), of ImpairCounters.
 #define PACELINE_IMPAIR_COUNTERS(X)                                        \
