@@ -9,13 +9,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "transport/lane/ethernet/frame.h"
+#include "transport/lane/ethernet/frame_address.h"
 #include "transport/lane/ethernet/neighbours.h"
 #include "transport/lane/lane.h"
 
 namespace paceline {
-
-// The LaneAddress of a UDP endpoint, as the udp lane writes it: the two lanes can speak to each other.
-LaneAddress ToLaneAddress(IpVersion version, const IpAddress& address, uint16_t port);
 
 class DpdkPeers {
  public:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "transport/lane/ethernet/frame_address.h"
 #include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_link_monitor.h"
 #include "transport/lane/udp/udp_mtu.h"
@@ -52,20 +53,6 @@ XdpTarget TargetOf(const SocketAddress& address) {
   target.port = v4 ? address.v4.sin_port : address.v6.sin6_port;
   target.ip_version = v4 ? 4 : 6;
   return target;
-}
-
-LaneAddress SourceOf(const FrameFlow& flow) {
-  SocketAddress address;
-  if (flow.version == IpVersion::kV4) {
-    address.v4.sin_family = AF_INET;
-    address.v4.sin_port = htons(flow.source_port);
-    std::memcpy(&address.v4.sin_addr, flow.source.data(), 4);
-  } else {
-    address.v6.sin6_family = AF_INET6;
-    address.v6.sin6_port = htons(flow.source_port);
-    std::memcpy(&address.v6.sin6_addr, flow.source.data(), 16);
-  }
-  return FromSocketAddress(address, false);
 }
 
 using Queues = std::vector<std::unique_ptr<XdpQueue>>;
@@ -325,7 +312,7 @@ size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
         ++counters_.rx_drops;
         continue;
       }
-      sources_[count] = SourceOf(parsed->flow);
+      sources_[count] = ToLaneAddress(parsed->flow.version, parsed->flow.source, parsed->flow.source_port);
       RxSegment& segment = out[count];
       segment = RxSegment{};
       segment.congestion_experienced = parsed->congestion_experienced();
