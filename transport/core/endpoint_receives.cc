@@ -8,7 +8,7 @@ namespace paceline {
 ReceiveQueueId Endpoint::Impl::NewReceiveQueue() {
   const ReceiveQueueId queue = next_receive_queue_++;
   const auto changed = [this](const Receiver& receiver) { Touch(Find(receiver.connection())); };
-  receive_queues_[queue] = std::make_unique<ReceiveQueue>(changed);
+  receive_queues_[queue] = std::make_unique<ReceiveQueue>(context_.options.eager_bytes, changed);
   return queue;
 }
 

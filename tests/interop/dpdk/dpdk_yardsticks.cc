@@ -32,6 +32,7 @@
 #include "transport/lane/dpdk/dpdk_eal.h"
 #include "transport/lane/dpdk/dpdk_packet_lane.h"
 #include "transport/lane/dpdk/dpdk_peers.h"
+#include "transport/lane/udp/udp_address.h"
 
 namespace paceline::interop {
 namespace {

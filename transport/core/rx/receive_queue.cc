@@ -11,6 +11,7 @@ void ReceiveQueue::Add(PostedReceive* receive) {
   if (!Counts(*receive)) return;
   Named& named = named_[receive->source];
   ++named.receives;
+  if (!IsTold(*receive)) return;
   for (Receiver* receiver : named.connections) {
     if (receiver->OnReady(*receive)) changed_(*receiver);
   }
@@ -21,8 +22,10 @@ void ReceiveQueue::Take(PostedReceive* receive) {
   if (!Counts(*receive)) return;
   Named& named = named_[receive->source];
   --named.receives;
-  for (Receiver* receiver : named.connections) {
-    if (receiver->OnTaken(*receive)) changed_(*receiver);
+  if (IsTold(*receive)) {
+    for (Receiver* receiver : named.connections) {
+      if (receiver->OnTaken(*receive)) changed_(*receiver);
+    }
   }
   EraseIfUnused(receive->source);
 }
@@ -32,7 +35,7 @@ void ReceiveQueue::Join(Receiver* receiver, Source source) {
   named.connections.push_back(receiver);
   if (named.receives == 0) return;
   matcher_.ForEachReceive([&](const PostedReceive& receive) {
-    if (receive.source == source && Counts(receive)) receiver->OnReady(receive);
+    if (receive.source == source && Counts(receive) && IsTold(receive)) receiver->OnReady(receive);
   });
 }
 

@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "transport/lane/ethernet/frame.h"
-#include "transport/lane/ethernet/frame_address.h"
 #include "transport/lane/ethernet/neighbours.h"
 #include "transport/lane/lane.h"
 

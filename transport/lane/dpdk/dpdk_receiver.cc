@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "transport/lane/dpdk/dpdk_peers.h"
+#include "transport/lane/udp/udp_address.h"
 
 namespace paceline {
 namespace {

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "transport/lane/ip_address.h"
+
 namespace paceline {
 
 inline constexpr size_t kEthernetHeaderBytes = 14;
@@ -44,11 +46,6 @@ struct MacAddress {
 // "02:00:5e:10:00:0a"; hexadecimal digits of either case.
 std::optional<MacAddress> ParseMacAddress(std::string_view text);
 std::string FormatMacAddress(const MacAddress& address);  // in lower case
-
-enum class IpVersion : uint8_t { kV4 = 4, kV6 = 6 };
-
-// Network order; an IPv4 address has the first four bytes, and zeros behind them.
-using IpAddress = std::array<uint8_t, 16>;
 
 // What a frame's headers say, lengths and checksums apart.
 struct FrameFlow {

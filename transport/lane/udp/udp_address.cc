@@ -124,6 +124,21 @@ LaneAddress FromSocketAddress(const SocketAddress& source, bool keep_scope) {
   return address;
 }
 
+LaneAddress ToLaneAddress(IpVersion version, const IpAddress& address, uint16_t port) {
+  SocketAddress socket_address;
+  if (version == IpVersion::kV4) {
+    socket_address.v4 = sockaddr_in{};
+    socket_address.v4.sin_family = AF_INET;
+    socket_address.v4.sin_port = htons(port);
+    std::memcpy(&socket_address.v4.sin_addr, address.data(), 4);
+  } else {
+    socket_address.v6.sin6_family = AF_INET6;
+    socket_address.v6.sin6_port = htons(port);
+    std::memcpy(&socket_address.v6.sin6_addr, address.data(), 16);
+  }
+  return FromSocketAddress(socket_address, false);
+}
+
 bool IsLinkLocal(const SocketAddress& address) {
   return address.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr);
 }

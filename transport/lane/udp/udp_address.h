@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "transport/lane/ip_address.h"
 #include "transport/lane/lane.h"
 
 namespace paceline {
@@ -43,6 +44,9 @@ bool ToSocketAddress(const LaneAddress& address, SocketAddress& out);
 
 // `source` must be AF_INET or AF_INET6. The scope is left out (0) when `keep_scope` is false.
 LaneAddress FromSocketAddress(const SocketAddress& source, bool keep_scope);
+
+// Without a scope; `port` in the order of this machine.
+LaneAddress ToLaneAddress(IpVersion version, const IpAddress& address, uint16_t port);
 
 // True for fe80::/10: addresses that mean something on one interface only.
 bool IsLinkLocal(const SocketAddress& address);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "transport/lane/ethernet/frame_address.h"
+#include "transport/lane/udp/udp_address.h"
 #include "transport/lane/udp/udp_interfaces.h"
 #include "transport/lane/udp/udp_link_monitor.h"
 #include "transport/lane/udp/udp_mtu.h"

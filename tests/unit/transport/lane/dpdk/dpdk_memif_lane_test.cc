@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+#include "transport/lane/udp/udp_address.h"
 
 namespace paceline {
 namespace {
