@@ -139,8 +139,8 @@ void Endpoint::Impl::FeedStarvedQueues(Time now) {
     if (!queue->matcher().starved()) continue;
     queue->matcher().set_starved(false);
     MatchAgain(*queue, nullptr, now);
+    FinishTouched(now);
   }
-  FinishTouched(now);
 }
 
 }  // namespace paceline
