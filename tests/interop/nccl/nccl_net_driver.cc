@@ -163,6 +163,8 @@ int Run(const Options& options) {
     RunChecks(**net, options, team->rendezvous.get(), 8);  // the next communicator, after the last was finalised
   Expect(events_open == 0, "profiler events that never ended");
   net->reset();
+  // A thread that was joined may be listed a moment longer.
+  for (int look = 0; look < 5000 && ThreadsOfProcess() > threads; ++look) usleep(1000);
   Expect(ThreadsOfProcess() == threads, "the plugin was unloaded and its threads still run");
   Expect(team->rendezvous->Barrier().ok(), "another rank has ended");
   if (team->rendezvous->rank() == 0) {
