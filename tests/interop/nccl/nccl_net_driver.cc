@@ -165,7 +165,7 @@ int Run(const Options& options) {
   net->reset();
   // A thread that was joined may be listed a moment longer.
   for (int look = 0; look < 5000 && ThreadsOfProcess() > threads; ++look) usleep(1000);
-  Expect(ThreadsOfProcess() == threads, "the plugin was unloaded and its threads still run");
+  Expect(ThreadsOfProcess() <= threads, "the plugin was unloaded and its threads still run");
   Expect(team->rendezvous->Barrier().ok(), "another rank has ended");
   if (team->rendezvous->rank() == 0) {
     std::printf("%s, v%d, %u ranks: passed\n", name.c_str(), version, options.ranks);
