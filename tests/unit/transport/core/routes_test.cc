@@ -146,6 +146,22 @@ class MixedPortsTest : public CoreFixture {
     }
     Connect();
   }
+  // With a cluster key, a port of shared memory (0) and one of the network (1), each within reach of its like; the test
+  // connects.
+  void StartProtected() {
+    WorldOptions options;
+    options.endpoint.cluster_key.emplace().fill(7);
+    options.ports = 2;
+    options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
+      capabilities.shares_memory = port == 0;
+    };
+    Start(options, false);
+    for (uint32_t at = 0; at < 2; ++at) {
+      for (uint32_t port = 0; port < 2; ++port) {
+        world().lane(at, port).set_reach([port](uint32_t remote) { return remote % 2 == port; });
+      }
+    }
+  }
   uint64_t SentOn(uint32_t at, uint32_t port) { return world().lane(at, port).counters().tx_packets; }
 };
 
@@ -189,18 +205,7 @@ TEST_F(MixedPortsTest, WhereMemoryIsReachedOneWayOnlyTheNetworkIsUsed) {
 }
 
 TEST_F(MixedPortsTest, WhatThePeerAnswersLateIsNotMixedWithALaterTry) {
-  WorldOptions options;
-  options.endpoint.cluster_key.emplace().fill(7);
-  options.ports = 2;
-  options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
-    capabilities.shares_memory = port == 0;
-  };
-  Start(options, false);
-  for (uint32_t at = 0; at < 2; ++at) {
-    for (uint32_t port = 0; port < 2; ++port) {
-      world().lane(at, port).set_reach([port](uint32_t remote) { return remote % 2 == port; });
-    }
-  }
+  StartProtected();
   host(1).Stall(Duration::Millis(900));  // by then the network has been tried too
   const uint32_t listener = endpoint(1).Listen();
   endpoint(0).Connect(endpoint(1).listen_address(listener), now());
@@ -211,18 +216,7 @@ TEST_F(MixedPortsTest, WhatThePeerAnswersLateIsNotMixedWithALaterTry) {
 // Once the peer may have taken a request, further tries are of the kind of port that it came by: it would not know a
 // request with other ports for the same one.
 TEST_F(MixedPortsTest, WhileAnswersAreLostTheRequestStaysTheSame) {
-  WorldOptions options;
-  options.endpoint.cluster_key.emplace().fill(7);
-  options.ports = 2;
-  options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
-    capabilities.shares_memory = port == 0;
-  };
-  Start(options, false);
-  for (uint32_t at = 0; at < 2; ++at) {
-    for (uint32_t port = 0; port < 2; ++port) {
-      world().lane(at, port).set_reach([port](uint32_t remote) { return remote % 2 == port; });
-    }
-  }
+  StartProtected();
   int lost = 0;
   std::set<uint32_t> ports;
   network().SetHook([&](NetworkPacket& packet, Fate& fate) {
