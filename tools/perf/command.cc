@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "paceline/context.h"
 #include "tools/perf/allreduce_test.h"
@@ -40,6 +41,13 @@ int Fail(const absl::Status& status, int code = kFailed) {
 // let in.
 std::string WaitingAddress(const PerfArguments& arguments, const api::ContextOptions& options) {
   return arguments.listen.empty() && options.bind.empty() ? "127.0.0.1" : arguments.listen;
+}
+
+// A context that is bound to nothing by name reaches this machine only: the likeliest reason why another one is not.
+absl::Status WithAdvice(const absl::Status& status, const api::ContextOptions& options) {
+  if (!options.bind.empty() || !absl::StrContains(status.message(), "unreachable")) return status;
+  return absl::Status(status.code(), absl::StrCat(status.message(),
+                                                  "; without --device or PACELINE_BIND only this machine is reached"));
 }
 
 absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments, const api::ContextOptions& options) {
@@ -156,7 +164,7 @@ int Run(const PerfArguments& arguments) {
   if (options->max_operations == 0) options->max_operations = 2 * kMostWindow;
   if (options->max_completions == 0) options->max_completions = std::max(65536u, 4 * kMostWindow * rendezvous.world());
   auto session = Session::Create(*options, &rendezvous);
-  if (!session.ok()) return speaks ? Fail(session.status()) : kFailed;
+  if (!session.ok()) return speaks ? Fail(WithAdvice(session.status(), *options)) : kFailed;
   const absl::Status status = Measure(**session, *spec, arguments, options->lane, reports);
   if (!status.ok()) return speaks ? Fail(status) : kFailed;
   (*session).reset();

@@ -18,6 +18,16 @@ between --size 200000 --iterations 50
 between --op write --size 200000 --iterations 50
 between --op read --size 64 --iterations 200
 
+# Who names no device is told why the other machine is not reached.
+inside $a ip link set lo up
+inside $b ip link set lo up
+inside $a "$paceline" perf server --listen 198.51.100.1 >"$work/server" 2>&1 &
+server=$!
+inside $b "$paceline" perf client 198.51.100.1 >"$work/client" 2>&1 && fail "reached without --device"
+grep -q "without --device or PACELINE_BIND" "$work/client" || fail "no advice: $(cat "$work/client")"
+kill $server 2>/dev/null
+wait $server 2>/dev/null
+
 if inside $a nft -f - 2>"$work/nft" <<RULES
 table inet paceline {
   chain drops {
