@@ -107,11 +107,13 @@ std::optional<sockaddr_storage> RouteTo(const sockaddr_storage& target) {
   return local;
 }
 
-std::optional<sockaddr_storage> AddressOf(const std::string& interface) {
+std::optional<sockaddr_storage> AddressOf(const Interface& interface) {
+  if (interface.bind.empty()) return std::nullopt;
   for (const Found& found : FindAll()) {
-    if (found.name == interface) return found.address;
+    if (found.name == interface.bind.front()) return found.address;
   }
-  return std::nullopt;
+  const auto addresses = LookUp(interface.bind.front().c_str(), nullptr, true);
+  return addresses.empty() ? std::nullopt : std::optional(addresses.front());
 }
 
 uint16_t PortOf(const sockaddr_storage& address) {

@@ -25,8 +25,8 @@ std::vector<sockaddr_storage> LookUp(const char* node, const char* service, bool
 std::string InterfaceWith(const sockaddr_storage& address);
 // The local address from which packets to `target` leave.
 std::optional<sockaddr_storage> RouteTo(const sockaddr_storage& target);
-// The first address of an interface, with port 0.
-std::optional<sockaddr_storage> AddressOf(const std::string& interface);
+// The first address, with port 0, of what a domain is bound to: an interface, or itself an address.
+std::optional<sockaddr_storage> AddressOf(const Interface& interface);
 
 uint16_t PortOf(const sockaddr_storage& address);
 void SetPort(sockaddr_storage& address, uint16_t port);

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "api/cpp/src/handle.h"
-#include "api/libfabric/src/interfaces.h"
 #include "transport/engine/lane_factory.h"
 
 namespace paceline::libfabric {
@@ -95,8 +94,8 @@ std::optional<Named> Resolve(const char* node, const char* service, uint64_t fla
   return std::nullopt;
 }
 
-std::optional<Address> ListeningAddress(const std::string& interface, const Named& named) {
-  if (!HasUdp() || (!named.own.has_value() && named.port.value_or(0) == 0)) return std::nullopt;
+std::optional<Address> ListeningAddress(const Interface& interface, const Named& named) {
+  if (!HasUdp()) return std::nullopt;
   auto address = named.own.has_value() ? named.own : AddressOf(interface);
   if (!address.has_value()) return std::nullopt;
   SetPort(*address, named.port.value_or(0));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/libfabric/src/address.h"
+#include "api/libfabric/src/interfaces.h"
 
 namespace paceline::libfabric {
 
@@ -21,14 +22,17 @@ struct Named {
   std::optional<uint16_t> port;         // to listen on
   std::optional<Address> peer;          // who was named
   std::optional<sockaddr_storage> own;  // where to listen, if it was named
+
+  bool names_own() const { return own.has_value() || port.value_or(0) != 0; }
 };
 
 // What node, service, flags and the hints' own addresses name. nullopt: no such host, or it cannot be reached.
 std::optional<Named> Resolve(const char* node, const char* service, uint64_t flags, const fi_info* hints);
 
-// The address of an endpoint that listens there on this interface; nullopt: anywhere. And the other way round: where a
-// domain binds that is opened with it instead of at its own places.
-std::optional<Address> ListeningAddress(const std::string& interface, const Named& named);
+// The address of an endpoint that listens there on this interface; with port 0, on a port that is found when it is
+// opened. nullopt: such addresses have no meaning on this lane, or the interface has none. And the other way round:
+// where a domain binds that is opened with it instead of at its own places.
+std::optional<Address> ListeningAddress(const Interface& interface, const Named& named);
 // The number to listen by of an address with a port; 0: any.
 uint64_t NamedService(const Address& address);
 std::vector<std::string> BindTo(const Address& address, const std::vector<std::string>& bind);

@@ -23,13 +23,14 @@ void SetAddress(const Address& address, void** to, size_t* size) {
   *size = Address::kBytes;
 }
 
-// What was named, and addresses of ours that the program has put into its hints.
-void SetAddresses(fi_info* info, const std::string& interface, const Named& named, const fi_info* hints) {
+// What was named, and addresses of ours that the program has put into its hints. An own address there is in any case,
+// as programs look at it.
+void SetAddresses(fi_info* info, const Interface& interface, const Named& named, const fi_info* hints) {
   const auto ours = [](const void* address, size_t size) { return address != nullptr && size == Address::kBytes; };
-  if (const auto own = ListeningAddress(interface, named)) {
-    SetAddress(*own, &info->src_addr, &info->src_addrlen);
-  } else if (hints != nullptr && ours(hints->src_addr, hints->src_addrlen)) {
+  if (!named.names_own() && hints != nullptr && ours(hints->src_addr, hints->src_addrlen)) {
     SetAddress(Address::From(hints->src_addr), &info->src_addr, &info->src_addrlen);
+  } else if (const auto own = ListeningAddress(interface, named)) {
+    SetAddress(*own, &info->src_addr, &info->src_addrlen);
   }
   if (named.peer.has_value()) {
     SetAddress(*named.peer, &info->dest_addr, &info->dest_addrlen);
@@ -54,7 +55,7 @@ int GetInfo(uint32_t version, const char* node, const char* service, uint64_t fl
     const char* why = nullptr;
     *last = NewInfo(interface.name, version, hints, &why);
     if (*last != nullptr) {
-      SetAddresses(*last, interface.name, *named, hints);
+      SetAddresses(*last, interface, *named, hints);
       last = &(*last)->next;
     } else if (why != nullptr) {
       FI_INFO(&provider, FI_LOG_CORE, "%s is not offered: %s\n", interface.name.c_str(), why);

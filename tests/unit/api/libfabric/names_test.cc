@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
@@ -75,6 +76,46 @@ TEST_F(NamesTest, WhatIsNoHostOrNotOursIsNotFound) {
   ASSERT_NE(own, nullptr);
   EXPECT_NE(own->src_addr, nullptr);
   EXPECT_EQ(own->dest_addr, nullptr);
+}
+
+// Programs look at their own address before they have an endpoint.
+TEST_F(NamesTest, AnOwnAddressIsToldWhateverWasNamed) {
+  const Info any = Named(nullptr, nullptr, 0);
+  ASSERT_NE(any, nullptr);
+  for (const fi_info* one = any.get(); one != nullptr; one = one->next) {
+    EXPECT_EQ(one->src_addrlen, 64u) << one->domain_attr->name;
+    EXPECT_NE(one->src_addr, nullptr);
+    EXPECT_EQ(one->dest_addr, nullptr);
+  }
+  const Info on_a_port = Named(nullptr, "7000", FI_SOURCE);
+  ASSERT_NE(on_a_port, nullptr);
+  EXPECT_NE(std::memcmp(on_a_port->src_addr, any->src_addr, 64), 0);
+  // With no port in it, it binds nobody: two may be opened.
+  Info loopback = GetInfo(), again = GetInfo();
+  ASSERT_NE(loopback, nullptr);
+  EXPECT_EQ(loopback->src_addrlen, 64u);
+  a_.OpenWith(std::move(loopback));
+  b_.OpenWith(std::move(again));
+  Introduce(a_, b_);
+  int in = 0;
+  const int out = 3;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, nullptr); });
+  Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), a_.peer); });
+  Take(b_);
+  EXPECT_EQ(in, out);
+}
+
+// PACELINE_BIND may name addresses, and several.
+TEST_F(NamesTest, TheOwnAddressIsTheFirstThatIsBoundTo) {
+  const Info loopback = GetInfo();
+  for (const char* bind : {"lo", "127.0.0.1", "127.0.0.1,lo"}) {
+    setenv("PACELINE_BIND", bind, 1);
+    const Info info = Named(nullptr, nullptr, 0);
+    unsetenv("PACELINE_BIND");
+    ASSERT_NE(info, nullptr) << bind;
+    ASSERT_EQ(info->src_addrlen, 64u) << bind;
+    EXPECT_EQ(std::memcmp(info->src_addr, loopback->src_addr, 64), 0) << bind;
+  }
 }
 
 // Programs also give the address that they are to be reached at as a socket address in the hints.
