@@ -83,14 +83,16 @@ const char* Check(const fi_info& hints, const std::string& name) {
   return why;
 }
 
-// Random keys, which nobody can guess, where the program can do with them; so it names memory by addresses too.
+// Random keys, which nobody can guess, where the program can do with them; so it names memory by addresses too. Not
+// with FI_RMA_EVENT: programs that tell regions apart by what is written there give their peers no keys, but agree on
+// them beforehand.
 int RegistrationMode(const fi_info* hints, uint32_t version) {
   if (hints == nullptr || hints->domain_attr == nullptr)
     return FI_VERSION_LT(version, FI_VERSION(1, 5)) ? FI_MR_SCALABLE : 0;
   const int asked = hints->domain_attr->mr_mode;
   if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
   if (FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_SCALABLE;
-  return asked & kRegistration;
+  return (hints->caps & FI_RMA_EVENT) != 0 ? 0 : asked & kRegistration;
 }
 
 void FillDomain(fi_domain_attr& domain, const fi_domain_attr* hints, const std::string& name) {

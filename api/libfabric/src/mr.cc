@@ -69,7 +69,7 @@ int NewKey(const Domain& domain, uint64_t requested, uint64_t* key) {
 
 int Register(fid* object, const fi_mr_attr* attributes, uint64_t flags, fid_mr** result) {
   if (object->fclass != FI_CLASS_DOMAIN || attributes->iov_count != 1) return -FI_EINVAL;
-  if (attributes->iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  // The kind of memory is of no account without FI_HMEM, which is not offered: programs leave it unset.
   auto* domain = FromFid<Domain, fid_domain>(object);
   if ((flags & FI_RMA_EVENT) != 0 && !domain->has_remote_events()) return -FI_EBADFLAGS;
   const Domain::Guard guard(domain);
@@ -80,8 +80,9 @@ int Register(fid* object, const fi_mr_attr* attributes, uint64_t flags, fid_mr**
   const uint64_t origin = by_address ? reinterpret_cast<uint64_t>(memory.iov_base) : attributes->offset;
   uint8_t access = AccessOf(attributes->access);
   api::RegionId region = 0;
-  // What peers may not reach needs no key of its own: programs register all of it under the same.
-  if (access != api::kLocalOnly) {
+  // What peers may not reach, or where there is nothing, needs no key of its own: programs register all of it under the
+  // same.
+  if (access != api::kLocalOnly && memory.iov_len > 0) {
     if (domain->has_remote_events()) access |= api::kRemoteEvents;
     const auto registered = domain->paceline().RegisterMemoryAs(key, origin, memory.iov_base, memory.iov_len, access);
     if (!registered.ok()) {

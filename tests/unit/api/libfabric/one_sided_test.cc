@@ -52,6 +52,25 @@ TEST_P(OneSidedTest, KeysAreTheProgramsOrRandom) {
   }
 }
 
+TEST_P(OneSidedTest, MemoryOfAnyKindAndOfNoLengthIsRegistered) {
+  // Without FI_HMEM what the attributes say of the kind of memory means nothing, and programs do not set it.
+  const iovec memory = {memory_.data(), 10};
+  const fi_mr_attr attributes = {.mr_iov = &memory,
+                                 .iov_count = 1,
+                                 .access = FI_REMOTE_WRITE,
+                                 .requested_key = kKey + 1,
+                                 .iface = static_cast<fi_hmem_iface>(12345)};
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_regattr(b_.domain, &attributes, 0, &region), 0);
+  Post([&] { return fi_inject_write(a_.endpoint, "x", 1, a_.peer, base_, fi_mr_key(region)); });
+  EXPECT_TRUE(Until([&] { return memory_[0] == 'x'; }));
+  EXPECT_EQ(fi_close(&region->fid), 0);
+  ASSERT_EQ(fi_mr_reg(b_.domain, nullptr, 0, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey + 1, 0, &region, nullptr), 0);
+  Post([&] { return fi_write(a_.endpoint, "x", 1, nullptr, a_.peer, 0, fi_mr_key(region), nullptr); });
+  EXPECT_EQ(Take(a_).err, FI_EACCES);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_P(OneSidedTest, WritesAndReadsOfEveryKind) {
   const auto out = Pattern(50'000, 9);
   int context = 0;
@@ -158,6 +177,32 @@ TEST_F(CounterTest, CountsWhatPeersDoWithTheMemory) {
   EXPECT_EQ(fi_close(&region->fid), 0);
   EXPECT_EQ(fi_close(&target->fid), 0);
   for (fid_cntr* counter : {writes, reads, of_region}) EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+// Who tells regions apart by their counters has agreed on their keys with its peers, whatever else it could do with.
+TEST_F(CounterTest, KeysAreTheProgramsWhereRegionsHaveCounters) {
+  Open([](fi_info& hints) {
+    hints.caps = FI_MSG | FI_RMA | FI_RMA_EVENT;
+    hints.domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  });
+  EXPECT_EQ(b_.info->domain_attr->mr_mode, 0);
+  uint64_t memory[2] = {};
+  fid_mr* regions[2] = {};
+  fid_cntr* counters[2] = {};
+  fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_cntr_open(b_.domain, &attributes, &counters[i], nullptr), 0);
+    ASSERT_EQ(fi_mr_reg(b_.domain, &memory[i], 8, FI_REMOTE_WRITE, 0, i + 1, 0, &regions[i], nullptr), 0);
+    ASSERT_EQ(fi_mr_bind(regions[i], &counters[i]->fid, FI_REMOTE_WRITE), 0);
+  }
+  const uint64_t out = 4;
+  Post([&] { return fi_write(a_.endpoint, &out, 8, nullptr, a_.peer, 0, 2, nullptr); });
+  EXPECT_EQ(Take(a_).err, 0);
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(counters[1]) == 1; }));
+  EXPECT_EQ(fi_cntr_read(counters[0]), 0u);
+  EXPECT_EQ(memory[1], out);
+  for (fid_mr* region : regions) EXPECT_EQ(fi_close(&region->fid), 0);
+  for (fid_cntr* counter : counters) EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
 TEST_F(CounterTest, RegionsTellOnlyWhereTheProgramAsked) {
