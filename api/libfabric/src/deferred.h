@@ -39,6 +39,7 @@ class DeferredQueue {
   void Forget(const Endpoint* endpoint);
   // Of the operation that is just being posted: the counter to tell of its completion.
   Counter* completion_counter() const { return completion_; }
+  bool is_running() const { return running_; }
 
  private:
   std::list<Work> works_;

@@ -114,6 +114,7 @@ class Endpoint : public fid_ep {
     bool selective = false;  // only operations with FI_COMPLETION are entered
   };
   static bool Reports(const Queue& queue, uint64_t asked);
+  ssize_t AwaitLink(fi_addr_t peer);
   api::Connection* Reach(fi_addr_t peer, ssize_t* error);
   ssize_t Posted(PostResult result, Operation* operation, bool injected);
   PostResult PostOn(api::Connection& connection, const Transmit& transmit, const api::Buffer& buffer,

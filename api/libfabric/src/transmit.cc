@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/endpoint.h"
 #include "api/libfabric/src/fid.h"
 
@@ -23,6 +24,24 @@ const void* InOnePiece(Vector vector, std::array<uint8_t, api::kMaxAtomicBytes>&
 }
 
 }  // namespace
+
+// Not under the guard. A transmit context of a scalable endpoint waits for the connection to a peer when it first sends
+// there, for at most the connect time-out: programs read that context's queue when something has been sent, and take
+// -FI_EAGAIN before for a failure. 0: there is a connection, or nothing to wait for.
+ssize_t Endpoint::AwaitLink(fi_addr_t peer) {
+  if (traits_.role != Role::kTransmit) return 0;
+  ssize_t error = 0;
+  const auto settled = [&] {
+    if (!enabled_ || links_.Reach(peer, &error) != nullptr) error = 0;
+    return error != -FI_EAGAIN;
+  };
+  {
+    const Domain::Guard guard(domain_);
+    if (domain_->deferred().is_running() || settled()) return error;
+  }
+  domain_->WaitUntil(settled, -1);
+  return error;
+}
 
 api::Connection* Endpoint::Reach(fi_addr_t peer, ssize_t* error) {
   if (!enabled_) {
@@ -50,6 +69,7 @@ ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected)
 }
 
 ssize_t Endpoint::Post(const Transmit& transmit) {
+  if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
   if (transmit.vector.size() > kIoVectors) return -FI_EINVAL;
   const size_t bytes = BytesOf(transmit.vector);
@@ -101,6 +121,7 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
 }
 
 ssize_t Endpoint::Post(const AtomicTransmit& transmit) {
+  if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
   ssize_t error = 0;
   api::Connection* connection = Reach(transmit.peer, &error);
