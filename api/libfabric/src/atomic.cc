@@ -10,8 +10,6 @@
 namespace paceline::libfabric {
 namespace {
 
-Endpoint* Of(fid_ep* endpoint) { return static_cast<Endpoint*>(endpoint); }
-
 // Our operations and types have libfabric's numbers.
 static_assert(FI_SUM == static_cast<int>(api::AtomicOp::kSum) && FI_BXOR == static_cast<int>(api::AtomicOp::kBitXor) &&
               FI_ATOMIC_WRITE == static_cast<int>(api::AtomicOp::kWrite) &&
@@ -64,6 +62,9 @@ struct Form {
 };
 
 ssize_t PostForm(fid_ep* endpoint, const fi_msg_atomic& message, const Form& form, uint64_t flags) {
+  if ((flags & FI_TRIGGER) != 0) {
+    return form.form == 0 ? Trigger(endpoint, message, flags, AtomicMessage) : -FI_ENOSYS;
+  }
   const size_t most = MostElements(message.datatype, message.op, form.form);
   if (most == 0) return -FI_EOPNOTSUPP;
   if (message.rma_iov_count != 1 || message.iov_count > kIoVectors || form.compare_count > kIoVectors ||
@@ -80,17 +81,18 @@ ssize_t PostForm(fid_ep* endpoint, const fi_msg_atomic& message, const Form& for
   if (message.op != FI_ATOMIC_READ && BytesOf(operands) != bytes) return -FI_EINVAL;
   if (form.form != 0 && BytesOf(results) < bytes) return -FI_EINVAL;
   if (form.form == FI_COMPARE_ATOMIC && BytesOf(compares) != bytes) return -FI_EINVAL;
-  return Of(endpoint)->Post(Endpoint::AtomicTransmit{.op = static_cast<api::AtomicOp>(message.op),
-                                                     .type = type,
-                                                     .elements = static_cast<uint32_t>(message.rma_iov->count),
-                                                     .operands = operands,
-                                                     .compares = compares,
-                                                     .results = results,
-                                                     .peer = message.addr,
-                                                     .context = message.context,
-                                                     .flags = flags | (form.form == 0 ? FI_WRITE : FI_READ),
-                                                     .remote_offset = message.rma_iov->addr,
-                                                     .remote_key = message.rma_iov->key});
+  return FidOf(endpoint)->endpoint->Post(
+      Endpoint::AtomicTransmit{.op = static_cast<api::AtomicOp>(message.op),
+                               .type = type,
+                               .elements = static_cast<uint32_t>(message.rma_iov->count),
+                               .operands = operands,
+                               .compares = compares,
+                               .results = results,
+                               .peer = message.addr,
+                               .context = message.context,
+                               .flags = flags | (form.form == 0 ? FI_WRITE : FI_READ),
+                               .remote_offset = message.rma_iov->addr,
+                               .remote_key = message.rma_iov->key});
 }
 
 // Where the elements are and what is done to them, for calls that name the target by address and key.
@@ -118,7 +120,7 @@ ssize_t PostVectors(fid_ep* endpoint, const fi_ioc* operands, size_t count, cons
   return PostForm(endpoint, message, form, flags);
 }
 
-uint64_t Flags(fid_ep* endpoint) { return Of(endpoint)->transmit_flags(); }
+uint64_t Flags(fid_ep* endpoint) { return FidOf(endpoint)->transmit_flags; }
 
 fi_ioc Entry(const void* buffer, size_t count) { return {.addr = const_cast<void*>(buffer), .count = count}; }
 
@@ -135,7 +137,6 @@ int QueryAtomic(fid_domain*, fi_datatype type, fi_op operation, fi_atomic_attr* 
 }
 
 ssize_t AtomicMessage(fid_ep* endpoint, const fi_msg_atomic* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, AtomicMessage);
   return PostForm(endpoint, *message, {}, flags);
 }
 

@@ -10,7 +10,7 @@ namespace {
 using Work = DeferredQueue::Work;
 
 Work WorkOn(fid_ep* endpoint, std::function<ssize_t()> post) {
-  return {.post = std::move(post), .endpoint = static_cast<Endpoint*>(endpoint)};
+  return {.post = std::move(post), .endpoint = FidOf(endpoint)->endpoint};
 }
 
 // What a work is to do; `post` is empty where that is unknown. Its messages stay the program's until it is complete, as

@@ -91,11 +91,12 @@ ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
   if (counter == nullptr) return -FI_EINVAL;
   const Domain::Guard guard(counter->domain());
   auto kept = std::make_shared<KeptMessage<Message>>(message);
+  Endpoint* const whole = FidOf(endpoint)->endpoint;  // an alias may be closed before
   DeferredQueue& queue = counter->domain()->deferred();
   queue.Add({.trigger = counter,
              .threshold = context->trigger.threshold.threshold,
-             .post = [endpoint, kept, flags, post] { return post(endpoint, kept->get(), flags & ~FI_TRIGGER); },
-             .endpoint = static_cast<Endpoint*>(endpoint)});
+             .post = [whole, kept, flags, post] { return post(whole, kept->get(), flags & ~FI_TRIGGER); },
+             .endpoint = whole});
   queue.Run();
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "api/libfabric/src/alias.h"
 #include "api/libfabric/src/atomic.h"
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/deferred.h"
@@ -15,19 +16,22 @@ namespace {
 
 constexpr int kLingerMillis = 250;  // a peer that does not answer holds nobody up for longer
 
-Endpoint* Of(fid* object) { return FromFid<Endpoint, fid_ep>(object); }
+Endpoint* Of(fid* object) { return FromFid<EndpointFid, fid_ep>(object)->endpoint; }
 
 int Close(fid* object) {
   Endpoint* endpoint = Of(object);
   {
     const Domain::Guard guard(endpoint->domain());
-    if (endpoint->is_shared()) return -FI_EBUSY;
+    if (endpoint->is_shared() || endpoint->in_use()) return -FI_EBUSY;
   }
   delete endpoint;
   return 0;
 }
 
-int Control(fid* object, int command, void*) { return command == FI_ENABLE ? Of(object)->Enable() : -FI_ENOSYS; }
+int Control(fid* object, int command, void* argument) {
+  if (command == FI_ENABLE) return Of(object)->Enable();
+  return command == FI_ALIAS ? OpenAlias(Of(object), *static_cast<struct fi_alias*>(argument)) : -FI_ENOSYS;
+}
 
 fi_ops object_calls = {.size = sizeof(fi_ops),
                        .close = Close,
@@ -76,7 +80,7 @@ Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
 }
 
 Endpoint::Endpoint(Domain* domain, const Traits& traits)
-    : fid_ep{},
+    : EndpointFid{{}, this, traits.transmit_flags, traits.receive_flags},
       domain_(domain),
       traits_(traits),
       receives_(domain->paceline().NewReceiveQueue()),

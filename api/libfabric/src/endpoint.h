@@ -2,6 +2,7 @@
 // one are of the same class: a shared receive context has no connections, a transmit context of a scalable endpoint
 // listens to nobody, a receive context sends nothing. Calls by kind are in files of their own:
 //   endpoint.cc   opening, binding, options, what completions become
+//   alias.cc      aliases of endpoints
 //   transmit.cc   sends, writes, reads and atomics; receive.cc   receives, peek, cancel
 //   messages.cc, rma.cc, atomic.cc   libfabric's many variants of these
 //
@@ -30,13 +31,23 @@ namespace paceline::libfabric {
 // Beside libfabric's flags, in those of our own calls: no completion, not even where the queue takes all of them.
 inline constexpr uint64_t kSilent = 1ull << 33;
 
-class Endpoint : public fid_ep {
+class Endpoint;
+
+// What a program holds of an endpoint: the endpoint itself, or an alias with flags of its own.
+struct EndpointFid : fid_ep {
+  Endpoint* endpoint = nullptr;
+  uint64_t transmit_flags = 0;  // of calls without flags
+  uint64_t receive_flags = 0;
+};
+inline EndpointFid* FidOf(fid_ep* endpoint) { return static_cast<EndpointFid*>(endpoint); }
+
+class Endpoint : public EndpointFid, public Usable {
  public:
   enum class Role : uint8_t { kWhole, kSharedReceive, kTransmit, kReceive };
   struct Traits {
     Role role = Role::kWhole;
     uint64_t caps = 0;
-    uint64_t transmit_flags = 0;  // of calls without flags
+    uint64_t transmit_flags = 0;
     uint64_t receive_flags = 0;
     uint64_t service = 0;  // to listen by, if nobody does yet; 0: any
   };
@@ -85,7 +96,6 @@ class Endpoint : public fid_ep {
     uint64_t remote_key = 0;
   };
   ssize_t Post(const AtomicTransmit& transmit);
-  uint64_t transmit_flags() const { return traits_.transmit_flags; }
 
   // ---- receive.cc
   struct Receive {
@@ -98,7 +108,6 @@ class Endpoint : public fid_ep {
   };
   ssize_t Post(const Receive& receive);
   ssize_t Cancel(void* context);
-  uint64_t receive_flags() const { return traits_.receive_flags; }
 
   // ---- from the domain
   void CareForLinks() {

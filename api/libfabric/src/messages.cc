@@ -6,8 +6,6 @@
 namespace paceline::libfabric {
 namespace {
 
-Endpoint* Of(fid_ep* endpoint) { return static_cast<Endpoint*>(endpoint); }
-
 // What calls with and without a tag have in common; `kind`: FI_MSG or FI_TAGGED.
 struct Tag {
   uint64_t kind = FI_MSG;
@@ -17,24 +15,44 @@ struct Tag {
 constexpr Tag kNoTag;
 Tag Tagged(uint64_t tag, uint64_t ignore = 0) { return {.kind = FI_TAGGED, .tag = tag, .ignore = ignore}; }
 
+// The call again, as libfabric's structure of it, when its counter is there.
+ssize_t Await(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, void* context, uint64_t flags,
+              uint64_t data, bool sends) {
+  if (tag.kind == FI_TAGGED) {
+    const fi_msg_tagged message = {.msg_iov = vector.data(),
+                                   .iov_count = vector.size(),
+                                   .addr = peer,
+                                   .tag = tag.tag,
+                                   .ignore = tag.ignore,
+                                   .context = context,
+                                   .data = data};
+    return Trigger(endpoint, message, flags, sends ? SendTaggedMessage : ReceiveTaggedMessage);
+  }
+  const fi_msg message = {
+      .msg_iov = vector.data(), .iov_count = vector.size(), .addr = peer, .context = context, .data = data};
+  return Trigger(endpoint, message, flags, sends ? SendMessage : ReceiveMessage);
+}
+
 ssize_t PostReceive(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, void* context, uint64_t flags) {
   if (tag.kind == FI_TAGGED) flags &= ~FI_MULTI_RECV;
-  return Of(endpoint)->Post(Endpoint::Receive{.vector = vector,
-                                              .peer = peer,
-                                              .context = context,
-                                              .flags = flags | tag.kind,
-                                              .tag = tag.tag,
-                                              .ignore = tag.ignore});
+  if ((flags & FI_TRIGGER) != 0) return Await(endpoint, vector, peer, tag, context, flags, 0, false);
+  return FidOf(endpoint)->endpoint->Post(Endpoint::Receive{.vector = vector,
+                                                           .peer = peer,
+                                                           .context = context,
+                                                           .flags = flags | tag.kind,
+                                                           .tag = tag.tag,
+                                                           .ignore = tag.ignore});
 }
 
 ssize_t PostReceive(fid_ep* endpoint, void* buffer, size_t bytes, fi_addr_t peer, const Tag& tag, void* context) {
   const iovec one = {.iov_base = buffer, .iov_len = bytes};
-  return PostReceive(endpoint, {&one, 1}, peer, tag, context, Of(endpoint)->receive_flags());
+  return PostReceive(endpoint, {&one, 1}, peer, tag, context, FidOf(endpoint)->receive_flags);
 }
 
 ssize_t PostSend(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, void* context, uint64_t flags,
                  uint64_t data) {
-  return Of(endpoint)->Post(Endpoint::Transmit{
+  if ((flags & FI_TRIGGER) != 0) return Await(endpoint, vector, peer, tag, context, flags, data, true);
+  return FidOf(endpoint)->endpoint->Post(Endpoint::Transmit{
       .vector = vector, .peer = peer, .context = context, .flags = flags | tag.kind, .data = data, .tag = tag.tag});
 }
 
@@ -44,30 +62,26 @@ ssize_t PostSend(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t p
   return PostSend(endpoint, {&one, 1}, peer, tag, context, flags, data);
 }
 
-uint64_t Default(fid_ep* endpoint) { return Of(endpoint)->transmit_flags(); }
+uint64_t Default(fid_ep* endpoint) { return FidOf(endpoint)->transmit_flags; }
 constexpr uint64_t kInjected = FI_INJECT | kSilent;
 
 }  // namespace
 
 ssize_t ReceiveMessage(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, ReceiveMessage);
   return PostReceive(endpoint, {message->msg_iov, message->iov_count}, message->addr, kNoTag, message->context, flags);
 }
 
 ssize_t SendMessage(fid_ep* endpoint, const fi_msg* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, SendMessage);
   return PostSend(endpoint, {message->msg_iov, message->iov_count}, message->addr, kNoTag, message->context, flags,
                   message->data);
 }
 
 ssize_t ReceiveTaggedMessage(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, ReceiveTaggedMessage);
   return PostReceive(endpoint, {message->msg_iov, message->iov_count}, message->addr,
                      Tagged(message->tag, message->ignore), message->context, flags);
 }
 
 ssize_t SendTaggedMessage(fid_ep* endpoint, const fi_msg_tagged* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, SendTaggedMessage);
   return PostSend(endpoint, {message->msg_iov, message->iov_count}, message->addr, Tagged(message->tag),
                   message->context, flags, message->data);
 }
@@ -78,7 +92,7 @@ fi_ops_msg message_calls = {
                void* context) { return PostReceive(endpoint, buffer, bytes, peer, kNoTag, context); },
     .recvv =
         [](fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, void* context) {
-          return PostReceive(endpoint, {vector, count}, peer, kNoTag, context, Of(endpoint)->receive_flags());
+          return PostReceive(endpoint, {vector, count}, peer, kNoTag, context, FidOf(endpoint)->receive_flags);
         },
     .recvmsg = ReceiveMessage,
     .send = [](fid_ep* endpoint, const void* buffer, size_t bytes, void*, fi_addr_t peer,
@@ -108,7 +122,7 @@ fi_ops_tagged tagged_calls = {
     .recvv =
         [](fid_ep* endpoint, const iovec* vector, void**, size_t count, fi_addr_t peer, uint64_t tag, uint64_t ignore,
            void* context) {
-          const uint64_t flags = Of(endpoint)->receive_flags();
+          const uint64_t flags = FidOf(endpoint)->receive_flags;
           return PostReceive(endpoint, {vector, count}, peer, Tagged(tag, ignore), context, flags);
         },
     .recvmsg = ReceiveTaggedMessage,

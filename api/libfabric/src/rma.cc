@@ -6,19 +6,19 @@
 namespace paceline::libfabric {
 namespace {
 
-Endpoint* Of(fid_ep* endpoint) { return static_cast<Endpoint*>(endpoint); }
-
-ssize_t PostMessage(fid_ep* endpoint, const fi_msg_rma& message, uint64_t flags) {
-  if (message.rma_iov_count != 1) return -FI_EINVAL;
-  const Vector local(message.msg_iov, message.iov_count);
-  if (BytesOf(local) != message.rma_iov->len) return -FI_EINVAL;
-  return Of(endpoint)->Post(Endpoint::Transmit{.vector = local,
-                                               .peer = message.addr,
-                                               .context = message.context,
-                                               .flags = flags,
-                                               .data = message.data,
-                                               .remote_offset = message.rma_iov->addr,
-                                               .remote_key = message.rma_iov->key});
+// `flags`: with FI_READ or FI_WRITE.
+ssize_t PostMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
+  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, PostMessage);
+  if (message->rma_iov_count != 1) return -FI_EINVAL;
+  const Vector local(message->msg_iov, message->iov_count);
+  if (BytesOf(local) != message->rma_iov->len) return -FI_EINVAL;
+  return FidOf(endpoint)->endpoint->Post(Endpoint::Transmit{.vector = local,
+                                                            .peer = message->addr,
+                                                            .context = message->context,
+                                                            .flags = flags,
+                                                            .data = message->data,
+                                                            .remote_offset = message->rma_iov->addr,
+                                                            .remote_key = message->rma_iov->key});
 }
 
 ssize_t PostVector(fid_ep* endpoint, Vector local, fi_addr_t peer, uint64_t address, uint64_t key, void* context,
@@ -31,7 +31,7 @@ ssize_t PostVector(fid_ep* endpoint, Vector local, fi_addr_t peer, uint64_t addr
                               .rma_iov_count = 1,
                               .context = context,
                               .data = data};
-  return PostMessage(endpoint, message, flags);
+  return PostMessage(endpoint, &message, flags);
 }
 
 ssize_t PostOne(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t peer, uint64_t address, uint64_t key,
@@ -40,19 +40,17 @@ ssize_t PostOne(fid_ep* endpoint, const void* buffer, size_t bytes, fi_addr_t pe
   return PostVector(endpoint, {&local, 1}, peer, address, key, context, flags, data);
 }
 
-uint64_t ReadFlags(fid_ep* endpoint) { return (Of(endpoint)->transmit_flags() & ~FI_INJECT) | FI_READ; }
-uint64_t WriteFlags(fid_ep* endpoint) { return Of(endpoint)->transmit_flags() | FI_WRITE; }
+uint64_t ReadFlags(fid_ep* endpoint) { return (FidOf(endpoint)->transmit_flags & ~FI_INJECT) | FI_READ; }
+uint64_t WriteFlags(fid_ep* endpoint) { return FidOf(endpoint)->transmit_flags | FI_WRITE; }
 
 }  // namespace
 
 ssize_t ReadMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, ReadMessage);
-  return PostMessage(endpoint, *message, (flags & ~FI_INJECT) | FI_READ);
+  return PostMessage(endpoint, message, (flags & ~FI_INJECT) | FI_READ);
 }
 
 ssize_t WriteMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, WriteMessage);
-  return PostMessage(endpoint, *message, flags | FI_WRITE);
+  return PostMessage(endpoint, message, flags | FI_WRITE);
 }
 
 fi_ops_rma rma_calls = {

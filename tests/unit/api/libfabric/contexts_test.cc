@@ -1,4 +1,5 @@
 // Endpoints that share their receives, scalable endpoints, and operations that wait for a counter.
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -135,6 +136,80 @@ TEST_F(ContextsTest, ATriggeredSendWaitsForItsCounter) {
   EXPECT_EQ(in[1], 2);
   EXPECT_EQ(Take(a_).op_context, &context);
   EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(ContextsTest, AnAliasIsTheEndpointWithFlagsOfItsOwn) {
+  Open({}, FI_SELECTIVE_COMPLETION);
+  fid_ep *sends = nullptr, *receives = nullptr;
+  EXPECT_EQ(fi_ep_alias(a_.endpoint, &sends, FI_COMPLETION), -FI_EINVAL);
+  EXPECT_EQ(fi_ep_alias(a_.endpoint, &sends, FI_TRANSMIT | FI_RECV | FI_COMPLETION), -FI_EINVAL);
+  ASSERT_EQ(fi_ep_alias(a_.endpoint, &sends, FI_TRANSMIT | FI_COMPLETION), 0);
+  ASSERT_EQ(fi_ep_alias(b_.endpoint, &receives, FI_RECV | FI_COMPLETION), 0);
+  int in[4] = {};
+  const int out = 7;
+  Post([&] { return fi_recv(b_.endpoint, &in[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &in[0]); });
+  Post([&] { return fi_recv(receives, &in[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &in[1]); });
+  Post([&] { return fi_send(sends, &out, sizeof(out), nullptr, a_.peer, &in[2]); });
+  Post([&] { return fi_send(a_.endpoint, &out, sizeof(out), nullptr, a_.peer, &in[3]); });
+  EXPECT_EQ(Take(b_).op_context, &in[1]);
+  EXPECT_EQ(Take(a_).op_context, &in[2]);
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_TRUE(a_.completions.empty() && b_.completions.empty());
+  EXPECT_EQ(in[0] + in[1], 2 * out);
+  uint8_t name[64];
+  size_t size = sizeof(name);
+  EXPECT_EQ(fi_getname(&sends->fid, name, &size), 0);
+  EXPECT_EQ(std::vector<uint8_t>(name, name + size), a_.Name());
+  EXPECT_EQ(fi_close(&a_.endpoint->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&sends->fid), 0);
+  EXPECT_EQ(fi_close(&receives->fid), 0);
+}
+
+// Without the calls for whole messages: the alias says that all waits.
+TEST_F(ContextsTest, WhatAnAliasPostsMayWaitForACounter) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER; });
+  uint64_t memory[4] = {};
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(b_.domain, memory, sizeof(memory), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &region, nullptr),
+            0);
+  fid_cntr* counter = NewCounter(a_);
+  fid_ep *sends = nullptr, *receives = nullptr;
+  ASSERT_EQ(fi_ep_alias(a_.endpoint, &sends, FI_TRANSMIT | FI_TRIGGER), 0);
+  ASSERT_EQ(fi_ep_alias(a_.endpoint, &receives, FI_RECV | FI_TRIGGER), 0);
+  const uint64_t out = 5;
+  uint64_t in[3] = {};
+  fi_triggered_context contexts[6];
+  for (int i = 0; i < 6; ++i) {
+    contexts[i] = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {counter, static_cast<size_t>(i) + 1}}};
+  }
+  Post([&] { return fi_recv(b_.endpoint, &in[0], 8, nullptr, FI_ADDR_UNSPEC, &in[0]); });
+  Post([&] { return fi_trecv(b_.endpoint, &in[1], 8, nullptr, FI_ADDR_UNSPEC, 3, 0, &in[1]); });
+  EXPECT_EQ(fi_write(sends, &out, 8, nullptr, a_.peer, 0, 1, &contexts[0]), 0);
+  EXPECT_EQ(fi_send(sends, &out, 8, nullptr, a_.peer, &contexts[1]), 0);
+  EXPECT_EQ(fi_tsend(sends, &out, 8, nullptr, a_.peer, 3, &contexts[2]), 0);
+  EXPECT_EQ(fi_atomic(sends, &out, 1, nullptr, a_.peer, 8, 1, FI_UINT64, FI_SUM, &contexts[3]), 0);
+  EXPECT_EQ(fi_read(sends, &in[2], 8, nullptr, a_.peer, 0, 1, &contexts[4]), 0);
+  EXPECT_EQ(fi_trecv(receives, &in[2], 8, nullptr, FI_ADDR_UNSPEC, 4, 0, &contexts[5]), 0);
+  uint64_t was = 0;
+  EXPECT_EQ(fi_fetch_atomic(sends, &out, 1, nullptr, &was, nullptr, a_.peer, 8, 1, FI_UINT64, FI_SUM, &contexts[3]),
+            -FI_ENOSYS);
+  EXPECT_EQ(fi_close(&sends->fid), 0);  // what waits is the endpoint's
+  EXPECT_EQ(fi_close(&receives->fid), 0);
+  for (int i = 0; i < 1000; ++i) MoveBoth();
+  EXPECT_TRUE(a_.completions.empty() && b_.completions.empty());
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+    EXPECT_EQ(Take(a_).op_context, &contexts[i]);
+  }
+  EXPECT_EQ(memory[0], out);
+  EXPECT_EQ(memory[1], out);
+  EXPECT_EQ(in[2], out);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Take(b_).op_context, &in[i]);
+  EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+  Post([&] { return fi_tinject(b_.endpoint, &out, 8, b_.peer, 4); });
+  EXPECT_EQ(Take(a_).op_context, &contexts[5]);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
 TEST_F(ContextsTest, DeferredWorkFollowsOneAnother) {
