@@ -103,4 +103,13 @@ void Peer::Meet() {
   Require(Take().err == 0 && in == 'x', "meeting");
 }
 
+void Peer::Reinsert() {
+  uint8_t name[64];
+  size_t size = sizeof(name);
+  Require(fi_av_lookup(av_, peer_, name, &size) == 0, "fi_av_lookup");
+  const fi_addr_t before = peer_;
+  Require(fi_av_remove(av_, &peer_, 1, 0) == 0, "fi_av_remove");
+  Require(fi_av_insert(av_, name, 1, &peer_, 0, nullptr) == 1 && peer_ != before, "fi_av_insert again");
+}
+
 }  // namespace paceline::fabric_pair
