@@ -99,7 +99,7 @@ void FillDomain(fi_domain_attr& domain, const fi_domain_attr* hints, const std::
   domain.name = strdup(name.c_str());
   domain.threading = FI_THREAD_SAFE;
   domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
-  domain.av_type = FI_AV_TABLE;
+  domain.av_type = FI_AV_UNSPEC;  // both
   if (hints != nullptr) {
     if (hints->threading != FI_THREAD_UNSPEC) domain.threading = hints->threading;
     if (hints->control_progress != FI_PROGRESS_UNSPEC) domain.control_progress = hints->control_progress;

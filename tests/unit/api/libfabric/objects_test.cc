@@ -14,6 +14,8 @@ TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
   ASSERT_NE(all, nullptr);
   EXPECT_EQ(all->ep_attr->type, FI_EP_RDM);
   EXPECT_EQ(all->domain_attr->mr_mode, 0);
+  EXPECT_EQ(all->domain_attr->av_type, FI_AV_UNSPEC);  // both: who takes it for a table counts its entries itself
+  EXPECT_EQ(GetInfo([](fi_info& hints) { hints.domain_attr->av_type = FI_AV_MAP; })->domain_attr->av_type, FI_AV_MAP);
   EXPECT_EQ(all->mode, 0u);
   EXPECT_EQ(all->tx_attr->msg_order & FI_ORDER_SAS, FI_ORDER_SAS);
   EXPECT_EQ(GetInfo([](fi_info& hints) { hints.caps = FI_TAGGED; })->caps & (FI_DIRECTED_RECV | FI_TAGGED | FI_SEND),
