@@ -1,6 +1,8 @@
 #include "api/libfabric/src/deferred.h"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "api/libfabric/src/atomic.h"
 
@@ -9,45 +11,72 @@ namespace {
 
 using Work = DeferredQueue::Work;
 
-Work WorkOn(fid_ep* endpoint, std::function<ssize_t()> post) {
-  return {.post = std::move(post), .endpoint = FidOf(endpoint)->endpoint};
+// The call that makes the operation of `op`, a message and flags. All is kept, as programs describe one work after the
+// other in the same place.
+template <typename Op, typename Message>
+Work WorkOn(const Op& op, ssize_t (*post)(fid_ep*, const Message*, uint64_t)) {
+  Endpoint* const endpoint = FidOf(op.ep)->endpoint;
+  auto message = std::make_shared<KeptMessage<Message>>(op.msg);
+  return {.post = [=, flags = op.flags] { return post(endpoint, message->get(), flags); }, .endpoint = endpoint};
 }
 
-// What a work is to do; `post` is empty where that is unknown. Its messages stay the program's until it is complete, as
-// libfabric has it.
+using Elements = std::vector<fi_ioc>;
+template <typename Vector>
+Elements ElementsOf(const Vector& vector) {
+  return Elements(vector.msg_iov, vector.msg_iov + vector.iov_count);
+}
+
+Work WorkOn(const fi_op_fetch_atomic& op) {
+  Endpoint* const endpoint = FidOf(op.ep)->endpoint;
+  auto message = std::make_shared<KeptMessage<fi_msg_atomic>>(op.msg);
+  auto results = std::make_shared<Elements>(ElementsOf(op.fetch));
+  return {.post =
+              [=, flags = op.flags] {
+                return FetchAtomicMessage(endpoint, message->get(), results->data(), nullptr, results->size(), flags);
+              },
+          .endpoint = endpoint};
+}
+
+Work WorkOn(const fi_op_compare_atomic& op) {
+  Endpoint* const endpoint = FidOf(op.ep)->endpoint;
+  auto message = std::make_shared<KeptMessage<fi_msg_atomic>>(op.msg);
+  auto compares = std::make_shared<Elements>(ElementsOf(op.compare));
+  auto results = std::make_shared<Elements>(ElementsOf(op.fetch));
+  return {.post =
+              [=, flags = op.flags] {
+                return CompareAtomicMessage(endpoint, message->get(), compares->data(), nullptr, compares->size(),
+                                            results->data(), nullptr, results->size(), flags);
+              },
+          .endpoint = endpoint};
+}
+
+// What a work is to do; `post` is empty where that is unknown. Buffers stay the program's until it is complete.
 Work WorkOf(const fi_deferred_work& work) {
   switch (work.op_type) {
     case FI_OP_RECV:
-      return WorkOn(work.op.msg->ep, [op = work.op.msg] { return ReceiveMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.msg, ReceiveMessage);
     case FI_OP_SEND:
-      return WorkOn(work.op.msg->ep, [op = work.op.msg] { return SendMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.msg, SendMessage);
     case FI_OP_TRECV:
-      return WorkOn(work.op.tagged->ep,
-                    [op = work.op.tagged] { return ReceiveTaggedMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.tagged, ReceiveTaggedMessage);
     case FI_OP_TSEND:
-      return WorkOn(work.op.tagged->ep,
-                    [op = work.op.tagged] { return SendTaggedMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.tagged, SendTaggedMessage);
     case FI_OP_READ:
-      return WorkOn(work.op.rma->ep, [op = work.op.rma] { return ReadMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.rma, ReadMessage);
     case FI_OP_WRITE:
-      return WorkOn(work.op.rma->ep, [op = work.op.rma] { return WriteMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.rma, WriteMessage);
     case FI_OP_ATOMIC:
-      return WorkOn(work.op.atomic->ep, [op = work.op.atomic] { return AtomicMessage(op->ep, &op->msg, op->flags); });
+      return WorkOn(*work.op.atomic, AtomicMessage);
     case FI_OP_FETCH_ATOMIC:
-      return WorkOn(work.op.fetch_atomic->ep, [op = work.op.fetch_atomic] {
-        return FetchAtomicMessage(op->ep, &op->msg, op->fetch.msg_iov, op->fetch.desc, op->fetch.iov_count, op->flags);
-      });
+      return WorkOn(*work.op.fetch_atomic);
     case FI_OP_COMPARE_ATOMIC:
-      return WorkOn(work.op.compare_atomic->ep, [op = work.op.compare_atomic] {
-        return CompareAtomicMessage(op->ep, &op->msg, op->compare.msg_iov, op->compare.desc, op->compare.iov_count,
-                                    op->fetch.msg_iov, op->fetch.desc, op->fetch.iov_count, op->flags);
-      });
+      return WorkOn(*work.op.compare_atomic);
     case FI_OP_CNTR_SET:
     case FI_OP_CNTR_ADD: {
       auto* counter = static_cast<Counter*>(work.op.cntr->cntr);
       const bool add = work.op_type == FI_OP_CNTR_ADD;
-      return {.post = [op = work.op.cntr, counter, add]() -> ssize_t {
-                counter->Change(&Counter::value_, op->value, add);
+      return {.post = [value = work.op.cntr->value, counter, add]() -> ssize_t {
+                counter->Change(&Counter::value_, value, add);
                 return 0;
               },
               .counter = counter};

@@ -2,6 +2,8 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
+#include <cstring>
+
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
 namespace paceline::libfabric {
@@ -241,6 +243,94 @@ TEST_F(ContextsTest, DeferredWorkFollowsOneAnother) {
   EXPECT_EQ(fi_cntr_read(last), 10u);  // its counter was there already
   EXPECT_EQ(fi_control(&a_.domain->fid, FI_FLUSH_WORK, nullptr), 0);
   for (fid_cntr* counter : {start, sent, last}) EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+// Works are described one after the other in the same place: nothing of a description is needed once it is queued.
+TEST_F(ContextsTest, DeferredWorkIsKeptWithItsMessages) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC; });
+  uint64_t memory[4] = {10, 20, 30, 40};
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(b_.domain, memory, sizeof(memory), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &region, nullptr),
+            0);
+  fid_cntr *start = NewCounter(a_), *done = NewCounter(a_);
+  uint64_t in[2] = {}, read = 0, before[2] = {}, one = 1, twenty = 20;
+  Post([&] { return fi_recv(b_.endpoint, &in[0], 8, nullptr, FI_ADDR_UNSPEC, &in[0]); });
+  Post([&] { return fi_trecv(b_.endpoint, &in[1], 8, nullptr, FI_ADDR_UNSPEC, 6, 0, &in[1]); });
+  fi_deferred_work work = {.threshold = 1, .triggering_cntr = start, .completion_cntr = done};
+  const auto queue = [&](fi_op_type type, auto* op, auto member) {
+    work.op_type = type;
+    work.op.*member = op;
+    ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &work), 0);
+    std::memset(op, 0x5a, sizeof(*op));
+  };
+  {
+    iovec local = {&one, 8};
+    fi_rma_iov remote = {.addr = 0, .len = 8, .key = 1};
+    fi_ioc element = {&one, 1}, result = {&before[0], 1}, compare = {&twenty, 1};
+    fi_rma_ioc target = {.addr = 8, .count = 1, .key = 1};
+    using Op = decltype(work.op);
+    fi_op_msg message = {.ep = a_.endpoint, .msg = {.msg_iov = &local, .iov_count = 1, .addr = a_.peer}};
+    queue(FI_OP_SEND, &message, &Op::msg);
+    fi_op_tagged tagged = {.ep = a_.endpoint, .msg = {.msg_iov = &local, .iov_count = 1, .addr = a_.peer, .tag = 6}};
+    queue(FI_OP_TSEND, &tagged, &Op::tagged);
+    fi_op_compare_atomic compared = {.ep = a_.endpoint,
+                                     .msg = {.msg_iov = &element,
+                                             .iov_count = 1,
+                                             .addr = a_.peer,
+                                             .rma_iov = &target,
+                                             .rma_iov_count = 1,
+                                             .datatype = FI_UINT64,
+                                             .op = FI_CSWAP},
+                                     .fetch = {.msg_iov = &result, .iov_count = 1},
+                                     .compare = {.msg_iov = &compare, .iov_count = 1}};
+    queue(FI_OP_COMPARE_ATOMIC, &compared, &Op::compare_atomic);
+    result.addr = &before[1];
+    target.addr = 16;
+    fi_op_fetch_atomic fetched = {.ep = a_.endpoint,
+                                  .msg = {.msg_iov = &element,
+                                          .iov_count = 1,
+                                          .addr = a_.peer,
+                                          .rma_iov = &target,
+                                          .rma_iov_count = 1,
+                                          .datatype = FI_UINT64,
+                                          .op = FI_SUM},
+                                  .fetch = {.msg_iov = &result, .iov_count = 1}};
+    queue(FI_OP_FETCH_ATOMIC, &fetched, &Op::fetch_atomic);
+    target.addr = 24;
+    fi_op_atomic atomic = {.ep = a_.endpoint,
+                           .msg = {.msg_iov = &element,
+                                   .iov_count = 1,
+                                   .addr = a_.peer,
+                                   .rma_iov = &target,
+                                   .rma_iov_count = 1,
+                                   .datatype = FI_UINT64,
+                                   .op = FI_SUM}};
+    queue(FI_OP_ATOMIC, &atomic, &Op::atomic);
+    fi_op_cntr add = {.cntr = done, .value = 5};
+    work.completion_cntr = nullptr;
+    queue(FI_OP_CNTR_ADD, &add, &Op::cntr);
+    local.iov_base = &read;
+    fi_op_rma rma = {
+        .ep = a_.endpoint,
+        .msg = {.msg_iov = &local, .iov_count = 1, .addr = a_.peer, .rma_iov = &remote, .rma_iov_count = 1}};
+    work.completion_cntr = done;
+    queue(FI_OP_READ, &rma, &Op::rma);
+    local = {};
+    remote = {};
+    element = result = compare = {};
+    target = {};
+  }
+  EXPECT_EQ(fi_cntr_add(start, 1), 0);
+  EXPECT_TRUE(Until([&] { return fi_cntr_read(done) == 5 + 6; }));
+  EXPECT_EQ(read, 10u);
+  EXPECT_EQ(before[0], 20u);
+  EXPECT_EQ(before[1], 30u);
+  EXPECT_EQ(memory[1], 1u);
+  EXPECT_EQ(memory[2], 31u);
+  EXPECT_EQ(memory[3], 41u);
+  EXPECT_TRUE(Until([&] { return in[0] == 1 && in[1] == 1; }));
+  for (fid_cntr* counter : {start, done}) EXPECT_EQ(fi_close(&counter->fid), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
 }  // namespace
