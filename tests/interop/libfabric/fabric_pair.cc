@@ -39,19 +39,25 @@ Peer::Peer(const char* node, const char* port, bool is_server) : is_server_(is_s
                     nullptr) == 0,
           "fi_mr_reg");
 
-  uint8_t name[64];
-  size_t size = sizeof(name);
   if (is_server) {
-    PostOk("fi_recv of a name", [&] { return fi_recv(endpoint_, name, size, nullptr, FI_ADDR_UNSPEC, nullptr); });
-    Require(Take().len == sizeof(name), "the client's name");
-    Require(fi_av_insert(av_, name, 1, &peer_, 0, nullptr) == 1, "fi_av_insert of the client");
+    Welcome();
   } else {
+    uint8_t name[64];
+    size_t size = sizeof(name);
     Require(info_->dest_addr != nullptr, "fi_getinfo gives the server's address");
     Require(fi_av_insert(av_, info_->dest_addr, 1, &peer_, 0, nullptr) == 1, "fi_av_insert of the server");
     Require(fi_getname(&endpoint_->fid, name, &size) == 0, "fi_getname");
     PostOk("fi_send of a name", [&] { return fi_send(endpoint_, name, size, nullptr, peer_, nullptr); });
     Require(Take().err == 0, "sending the name");
+    Meet();
   }
+}
+
+void Peer::Welcome() {
+  uint8_t name[64];
+  PostOk("fi_recv of a name", [&] { return fi_recv(endpoint_, name, sizeof(name), nullptr, FI_ADDR_UNSPEC, nullptr); });
+  Require(Take().len == sizeof(name), "the client's name");
+  Require(fi_av_insert(av_, name, 1, &peer_, 0, nullptr) == 1, "fi_av_insert of the client");
   Meet();
 }
 

@@ -51,6 +51,8 @@ class Peer {
   void Until(const char* what, const std::function<bool()>& done);
   // Both have come here.
   void Meet();
+  // Servers: the next client, in the place of the one before.
+  void Welcome();
   // Takes the peer out of the address vector and puts it in again, under another index.
   void Reinsert();
 

@@ -8,18 +8,21 @@ int main(int argc, char** argv) {
   using namespace paceline::fabric_pair;
   const struct {
     const char* name;
-    void (*run)(Peer&);  // nullptr: the one that is no Peer's
-  } checks[] = {{"vectors", Vectors},       {"atomics", Atomics}, {"events", Events},         {"triggered", Triggered},
-                {"killed", Killed},         {"asleep", Asleep},   {"unexpected", Unexpected}, {"windows", Windows},
-                {"reinserted", Reinserted}, {"scalable", nullptr}};
+    void (*with_peer)(Peer&);
+    void (*alone)(const char* node, const char* port, bool is_server);  // where with_peer is nullptr
+  } checks[] = {
+      {"vectors", Vectors, nullptr},       {"atomics", Atomics, nullptr},  {"events", Events, nullptr},
+      {"triggered", Triggered, nullptr},   {"killed", Killed, nullptr},    {"asleep", Asleep, nullptr},
+      {"unexpected", Unexpected, nullptr}, {"windows", Windows, nullptr},  {"reinserted", Reinserted, nullptr},
+      {"clients", nullptr, Clients},       {"scalable", nullptr, Scalable}};
   for (const auto& check : checks) {
     if (argc != 5 || std::strcmp(argv[4], check.name) != 0) continue;
     const bool is_server = std::strcmp(argv[1], "server") == 0;
-    if (check.run == nullptr) {
-      Scalable(argv[2], argv[3], is_server);
-    } else {
+    if (check.with_peer != nullptr) {
       Peer peer(argv[2], argv[3], is_server);
-      check.run(peer);
+      check.with_peer(peer);
+    } else {
+      check.alone(argv[2], argv[3], is_server);
     }
     std::printf("%s: passed\n", check.name);
     return 0;

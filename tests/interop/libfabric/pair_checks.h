@@ -14,13 +14,16 @@ void Events(Peer& peer);
 void Triggered(Peer& peer);
 void Killed(Peer& peer);
 
-// pair_flow.cc: one side far ahead of the other.
+// pair_flow.cc: one side far ahead of the other, or gone and back.
 void Asleep(Peer& peer);
 void Unexpected(Peer& peer);
 void Windows(Peer& peer);
 void Reinserted(Peer& peer);
 
-// pair_scalable.cc: as Peer's constructor, with all that it needs of its own.
+// With endpoints of their own, as Peer's constructor.
+void Clients(const char* node, const char* port, bool is_server);
+
+// pair_scalable.cc: the same.
 void Scalable(const char* node, const char* port, bool is_server);
 
 }  // namespace paceline::fabric_pair

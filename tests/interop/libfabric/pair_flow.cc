@@ -1,4 +1,4 @@
-// Checks of one process that is far ahead of the other.
+// Checks of one process that is far ahead of the other, or comes and goes.
 #include <unistd.h>
 
 #include <cstring>
@@ -100,6 +100,27 @@ void Reinserted(Peer& peer) {
   for (int round = 0; round < 3; ++round) {
     peer.Reinsert();
     peer.Meet();
+  }
+}
+
+// A server outlives its clients: one after the other says its name, talks and closes all that it has.
+void Clients(const char* node, const char* port, bool is_server) {
+  constexpr int kClients = 10, kMeetings = 5;
+  const auto talk = [](Peer& peer) {
+    for (int i = 0; i < kMeetings; ++i) peer.Meet();
+  };
+  if (is_server) {
+    Peer peer(node, port, true);
+    talk(peer);
+    for (int client = 1; client < kClients; ++client) {
+      peer.Welcome();
+      talk(peer);
+    }
+  } else {
+    for (int client = 0; client < kClients; ++client) {
+      Peer peer(node, port, false);
+      talk(peer);
+    }
   }
 }
 
