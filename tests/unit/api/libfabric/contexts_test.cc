@@ -2,6 +2,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -110,6 +111,25 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
     EXPECT_EQ(fi_close(&side.whole->fid), 0);
     EXPECT_EQ(fi_close(&side.av->fid), 0);
   }
+}
+
+TEST_F(ContextsTest, AScalableEndpointGivesUpOnWhoDoesNotAnswer) {
+  setenv("PACELINE_CONNECT_TIMEOUT_MS", "200", 1);
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_NAMED_RX_CTX; });
+  unsetenv("PACELINE_CONNECT_TIMEOUT_MS");
+  b_.Close();
+  fid_ep *whole = nullptr, *transmit = nullptr;
+  ASSERT_EQ(fi_scalable_ep(a_.domain, a_.info.get(), &whole, nullptr), 0);
+  ASSERT_EQ(fi_scalable_ep_bind(whole, &a_.av->fid, 0), 0);
+  ASSERT_EQ(fi_tx_context(whole, 0, nullptr, &transmit, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(transmit, &a_.cq->fid, FI_TRANSMIT), 0);
+  const int out = 1;
+  EXPECT_EQ(fi_send(transmit, &out, sizeof(out), nullptr, a_.peer, nullptr), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_enable(transmit), 0);
+  EXPECT_EQ(fi_send(transmit, &out, sizeof(out), nullptr, a_.peer, nullptr), -FI_ECONNREFUSED);
+  EXPECT_EQ(fi_send(transmit, &out, sizeof(out), nullptr, a_.peer + 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_close(&transmit->fid), 0);
+  EXPECT_EQ(fi_close(&whole->fid), 0);
 }
 
 TEST_F(ContextsTest, ATriggeredSendWaitsForItsCounter) {
