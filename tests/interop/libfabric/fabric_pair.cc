@@ -12,6 +12,13 @@ void Require(bool good, const char* what, long detail) {
   std::exit(1);
 }
 
+void Await(fid_cq* queue) {
+  fi_cq_entry entry{};
+  ssize_t got;
+  while ((got = fi_cq_read(queue, &entry, 1)) == -FI_EAGAIN) continue;
+  Require(got == 1, "a completion", got);
+}
+
 Peer::Peer(const char* node, const char* port, bool is_server) : is_server_(is_server) {
   fi_info* hints = fi_allocinfo();
   hints->fabric_attr->prov_name = strdup("paceline");

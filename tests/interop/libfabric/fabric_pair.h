@@ -26,6 +26,8 @@ namespace paceline::fabric_pair {
 inline constexpr uint64_t kKey = 7;
 
 void Require(bool good, const char* what, long detail = 0);
+// Waits for the next entry of a queue in FI_CQ_FORMAT_CONTEXT, which is a success.
+void Await(fid_cq* queue);
 
 class Peer {
  public:

@@ -23,7 +23,8 @@ void Reinserted(Peer& peer);
 // With endpoints of their own, as Peer's constructor.
 void Clients(const char* node, const char* port, bool is_server);
 
-// pair_scalable.cc: the same.
+// pair_scalable.cc and pair_shared.cc: the same.
 void Scalable(const char* node, const char* port, bool is_server);
+void Shared(const char* node, const char* port, bool is_server);
 
 }  // namespace paceline::fabric_pair

@@ -13,13 +13,6 @@ struct Context {
   fid_ep *transmit = nullptr, *receive = nullptr;
 };
 
-void Await(fid_cq* queue) {
-  fi_cq_entry entry{};
-  ssize_t got;
-  while ((got = fi_cq_read(queue, &entry, 1)) == -FI_EAGAIN) continue;
-  Require(got == 1, "a completion", got);
-}
-
 fid_cq* NewQueue(fid_domain* domain) {
   fid_cq* queue = nullptr;
   fi_cq_attr attributes = {.format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_NONE};
