@@ -48,11 +48,12 @@ fi
 names=""
 for ((host = 0; host < ranks; ++host)); do names+=,$prefix$host; done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export FI_PROVIDER_PATH=$provider PACELINE_KEY_FILE=$work/key PACELINE_BIND=$interfaces
+export PACELINE_KEY_FILE=$work/key PACELINE_BIND=$interfaces
 timeout 270 "$hosts_script" "${prefix}0" "$mpirun" -np "$ranks" -host "${names#,}" --mca plm rsh \
   --mca plm_rsh_agent "$hosts_script" --mca oob_tcp_if_include eth0 --bind-to none --mca mpi_yield_when_idle 1 \
   --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include paceline --mca osc pt2pt \
-  -x FI_PROVIDER_PATH -x PACELINE_KEY_FILE -x PACELINE_BIND "$program" $rounds >"$work/output" 2>&1 &
+  -x "FI_PROVIDER_PATH=$provider" -x PACELINE_KEY_FILE -x PACELINE_BIND ${ASAN_OPTIONS:+-x ASAN_OPTIONS} \
+  "$program" $rounds >"$work/output" 2>&1 &
 job=$!
 
 if [[ $case == nic_down ]]; then
