@@ -113,6 +113,12 @@ uint64_t CoreFixture::SendToReceive(uint32_t from, GuardedBuffer& buffer, uint64
   return Note(from, endpoint(from).PostSend(connection(from), request, now(), &posted.id), nullptr, posted);
 }
 
+uint64_t CoreFixture::SendUnawaited(uint32_t from, GuardedBuffer& buffer, uint64_t tag) {
+  Posted posted;
+  const SendRequest request{.buffer = buffer.local(), .tag = tag, .awaited = false, .user_data = next_operation_};
+  return Note(from, endpoint(from).PostSend(connection(from), request, now(), &posted.id), nullptr, posted);
+}
+
 uint64_t CoreFixture::SendImmediate(uint32_t from, GuardedBuffer& buffer, uint64_t tag, uint64_t immediate) {
   Posted posted;
   const SendRequest request{.buffer = buffer.local(),

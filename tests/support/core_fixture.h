@@ -54,6 +54,7 @@ class CoreFixture : public testing::Test {
   // post was refused (`result` says why, and the test fails unless it asked for the result).
   uint64_t Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag = 0, PostResult* result = nullptr);
   uint64_t SendToReceive(uint32_t from, GuardedBuffer& buffer, uint64_t tag);
+  uint64_t SendUnawaited(uint32_t from, GuardedBuffer& buffer, uint64_t tag);
   uint64_t SendImmediate(uint32_t from, GuardedBuffer& buffer, uint64_t tag, uint64_t immediate);
   uint64_t Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag = 0, uint64_t ignore = 0,
                    PostResult* result = nullptr, RegionId region = kUnregistered);

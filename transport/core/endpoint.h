@@ -55,7 +55,11 @@ struct EndpointOptions {
   bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
   uint32_t ack_every = 2;                         // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
+  // The same, after the last packet of a backlog: nothing follows that it could be acknowledged along with, only an
+  // answer may be on its way. The peer's should be no longer, or its last packets are probed for in vain.
+  Duration last_ack_delay = Duration::Nanos(6250);
   uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
+  bool prompt_acks = false;           // others too, where the sender waits for the completion: it asks for it
   Duration min_timeout = Duration::Millis(20);  // least retransmission time-out
   Duration min_probe = Duration::Micros(200);   // least time before a tail probe
   Duration assumed_rtt = Duration::Micros(50);  // until measured, when the lane states none

@@ -67,6 +67,7 @@ PostResult Endpoint::Impl::PostSend(ConnectionId id, const SendRequest& request,
   message->has_immediate = request.has_immediate;
   message->immediate = request.immediate;
   message->to_receive = request.to_receive && request.buffer.bytes > 0;
+  message->asks_for_ack = context_.options.prompt_acks && request.awaited;
   return PostMessage(id, now, operation, message);
 }
 
@@ -97,6 +98,7 @@ PostResult Endpoint::Impl::PostWrite(ConnectionId id, const WriteRequest& reques
   if (!InBounds(request.remote, request.remote_offset, request.buffer.bytes)) return PostResult::kInvalidMemory;
   TxMessage* message = NewMessage(request.has_immediate ? Operation::kWriteImmediate : Operation::kWrite,
                                   wire::MessageKind::kWrite, request.buffer, request.user_data);
+  message->asks_for_ack = context_.options.prompt_acks;
   message->remote_key = request.remote.key;
   message->remote_offset = request.remote_offset;
   message->has_immediate = request.has_immediate;

@@ -86,6 +86,7 @@ struct SendRequest {
   uint64_t immediate = 0;  // delivered with the message when has_immediate
   bool has_immediate = false;
   bool to_receive = false;  // complete only when the bytes are in a receive's buffer; of 0 bytes: without effect
+  bool awaited = true;      // false: nobody waits for the completion (EndpointOptions::prompt_acks)
   uint64_t user_data = 0;   // comes back in the completion
 };
 

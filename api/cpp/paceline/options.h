@@ -82,8 +82,9 @@ struct ContextOptions {
   uint32_t linger_ms = 0;           // PACELINE_LINGER_MS: how long a context that ends waits for its orderly closes
 
   uint32_t ack_delay_us = 0;  // PACELINE_ACK_DELAY_US: how long an acknowledgement may wait for company; 0: the default
-  // PACELINE_PROMPT_ACKS: 1 or 0; a message is acknowledged as soon as it is complete, also a short one, for a packet
-  // more each: for programs that stop moving data without notice while their peers wait for completions
+  // PACELINE_PROMPT_ACKS: 1 or 0; senders ask for their acknowledgements, which come as soon as a message is complete,
+  // also a short one, for a packet more each: for programs that stop moving data without notice while their peers wait
+  // for completions. Sends for which nobody waits (Connection::SendCopied) do not ask.
   bool prompt_acks = false;
 
   bool payload_checksum = true;  // PACELINE_PAYLOAD_CHECKSUM: 1 or 0

@@ -232,6 +232,17 @@ PostResult Connection::SendImmediate(Buffer buffer, uint64_t tag, uint64_t immed
   return impl_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
+PostResult Connection::SendCopied(Buffer copy, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
+                                  OperationId* id) {
+  const SendRequest request = {.buffer = ToCore(copy),
+                               .tag = tag,
+                               .immediate = immediate.value_or(0),
+                               .has_immediate = immediate.has_value(),
+                               .awaited = false,
+                               .user_data = user_data};
+  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+}
+
 PostResult Connection::SendToReceive(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
                                      OperationId* id) {
   const SendRequest request = {.buffer = ToCore(buffer),

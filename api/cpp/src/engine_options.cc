@@ -14,6 +14,9 @@
 namespace paceline::api {
 namespace {
 
+// Where senders ask for the acknowledgements that they wait for, the others may wait for an answer to ride on.
+constexpr Duration kUnawaitedAckDelay = Duration::Micros(200);
+
 Status CheckRange(const char* name, uint64_t value, uint64_t max) {
   if (value <= max) return Status();
   return Status(StatusCode::kInvalidArgument, std::string(name) + " is " + std::to_string(value) + "; at most " +
@@ -93,8 +96,12 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   SetIfGiven(endpoint.max_operations, options.max_operations);
   SetIfGiven(endpoint.max_completions, options.max_completions);
   endpoint.payload_checksum = options.payload_checksum;
-  if (options.prompt_acks) endpoint.prompt_ack_bytes = 0;
   if (options.ack_delay_us != 0) endpoint.max_ack_delay = Duration::Micros(options.ack_delay_us);
+  endpoint.last_ack_delay = endpoint.max_ack_delay / 4;
+  if (options.prompt_acks) {
+    endpoint.prompt_acks = true;
+    endpoint.last_ack_delay = kUnawaitedAckDelay;
+  }
   if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
   if (options.peer_timeout_ms != 0) {
     endpoint.peer_timeout = Duration::Millis(options.peer_timeout_ms);

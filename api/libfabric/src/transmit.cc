@@ -107,10 +107,10 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
   const bool has_data = (transmit.flags & FI_REMOTE_CQ_DATA) != 0;
   if ((transmit.flags & (FI_READ | FI_WRITE)) == 0) {
     const uint64_t tag = (transmit.flags & FI_TAGGED) != 0 ? transmit.tag & ~kUntagged : kUntagged;
-    if ((transmit.flags & FI_DELIVERY_COMPLETE) != 0) {
-      const auto data = has_data ? std::optional(transmit.data) : std::nullopt;
-      return connection.SendToReceive(buffer, tag, data, user_data);
-    }
+    const auto data = has_data ? std::optional(transmit.data) : std::nullopt;
+    if ((transmit.flags & FI_DELIVERY_COMPLETE) != 0) return connection.SendToReceive(buffer, tag, data, user_data);
+    const bool counted = operation->counter != nullptr || CounterOf(operation->flags) != nullptr;
+    if ((transmit.flags & kSilent) != 0 && !counted) return connection.SendCopied(buffer, tag, data, user_data);
     if (has_data) return connection.SendImmediate(buffer, tag, transmit.data, user_data);
     return connection.Send(buffer, tag, user_data);
   }

@@ -49,6 +49,7 @@ struct RxMessage {
   bool failed = false;             // refused: answered by a failure, nothing more is placed
   bool stored_rendezvous = false;  // met no receive yet, and is to be cleared by name
   bool stored = false;             // arrived in full before its receive; its number is done
+  bool asks_for_ack = false;       // a packet of it did: that it is whole is said at once
   bool has_immediate = false;
   bool tells = false;  // ends in a completion here: written with an immediate, or in a region with kRemoteEvents
   uint64_t tag = 0, immediate = 0;

@@ -412,9 +412,8 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
     if (!arrival.telemetry.empty()) acks_->OnTelemetry(arrival.port, arrival.telemetry);
     const bool prompt = std::exchange(prompt_ack_, false);
     const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
-    // Nothing follows it that could be acknowledged along with it; only an answer may be on its way.
     const bool last = (header.flags & wire::kLastOfBacklog) != 0;
-    acks_->RequestAck(at_once, options.ack_every, last ? options.max_ack_delay / 4 : options.max_ack_delay, now);
+    acks_->RequestAck(at_once, options.ack_every, last ? options.last_ack_delay : options.max_ack_delay, now);
     account.arrived += arrival.payload_bytes;
     sample.bytes = arrival.payload_bytes;
   }

@@ -72,6 +72,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
     return Taken::kNo;
   }
   if (message->failed) return Taken::kNo;
+  message->asks_for_ack |= (header.flags & wire::kAckNow) != 0;
 
   if (arrival.payload_bytes == 0 && header.length > 0 && CarriesPayload(header.kind)) {
     // An announcement: the sender asks first, or writes by remote placement.
@@ -354,7 +355,7 @@ void Receiver::MaybeComplete(RxMessage* message) {
 
 void Receiver::Complete(RxMessage* message) {
   const uint64_t number = message->number;
-  if (message->length >= context_->options.prompt_ack_bytes) prompt_ack_ = true;
+  if (message->asks_for_ack || message->length >= context_->options.prompt_ack_bytes) prompt_ack_ = true;
   switch (message->kind) {
     case MessageKind::kSend:
       if (message->receive == nullptr) {

@@ -40,6 +40,7 @@ struct TxMessage {
   bool reports = true;  // ends in a completion of the user (answers do not)
   bool has_immediate = false;
   bool to_receive = false;           // a send that waits for its receive, however short
+  bool asks_for_ack = false;         // its last packet asks for an acknowledgement at once
   bool held = false;                 // the peer was not ready: nothing goes out until it is cleared by name
   bool announced = false;            // an announcement was sent at least once
   bool wants_answer = false;         // request: complete when the answer has come

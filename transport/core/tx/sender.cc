@@ -287,6 +287,8 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
     if (message == nullptr) break;
     message->announced = true;
     Packet packet{.message = message, .kind = Outstanding::Kind::kAnnouncement};
+    packet.ack_now =
+        message->asks_for_ack && message->kind == wire::MessageKind::kWrite;  // what it announces has no header
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = Paths(port).Next();
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
@@ -371,7 +373,8 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     flow.tx_total += packet.bytes;
     flow.in_flight += packet.bytes;
     const Allowance allowance = flow.controller->allowance();
-    packet.ack_now = packet.retransmission || flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
+    packet.ack_now = packet.retransmission || (message->asks_for_ack && message->unsent_bytes() == 0) ||
+                     flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
     Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
     if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
     ++filled;

@@ -44,10 +44,10 @@ Duration Sender::ReorderWindow() const {
 }
 
 Duration Sender::ProbeDelay() const {
-  // The last packet of a backlog asks for its acknowledgement in a quarter of the time.
-  const Duration ack_delay = backlog() == 0 ? context_->options.max_ack_delay / 4 : context_->options.max_ack_delay;
+  const EndpointOptions& options = context_->options;
+  const Duration ack_delay = backlog() == 0 ? options.last_ack_delay : options.max_ack_delay;
   const Duration usual = std::min(quiet_.get() * 5 / 4, Timeout());
-  return std::max({rtt_.smoothed() * 2, usual, context_->options.min_probe}) + ack_delay;
+  return std::max({rtt_.smoothed() * 2, usual, options.min_probe}) + ack_delay;
 }
 
 Duration Sender::Timeout() const {

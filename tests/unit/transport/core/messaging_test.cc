@@ -71,6 +71,33 @@ TEST_P(MessagingTest, AcknowledgementsRideOnAnswers) {
   EXPECT_LE(network().packets_sent() - before, 2 * kRounds + 4);
 }
 
+// Where senders ask for the acknowledgements that they wait for, those come at once and the others wait for long.
+class PromptAcksTest : public CoreFixture {
+ protected:
+  void SetUp() override {
+    WorldOptions options;
+    options.endpoint.prompt_acks = true;
+    options.endpoint.last_ack_delay = Duration::Millis(5);
+    Start(options);
+  }
+  // How long a send that meets a receive takes.
+  Duration TimeOf(size_t bytes, bool awaited) {
+    Receive(1, NewBuffer(bytes), 1);
+    GuardedBuffer& out = NewFilled(bytes, 1);
+    const Time start = now();
+    AwaitOk(0, awaited ? Send(0, out, 1) : SendUnawaited(0, out, 1));
+    return now() - start;
+  }
+};
+
+TEST_F(PromptAcksTest, WhoWaitsIsAnsweredAtOnceAndWhoDoesNotIsNot) {
+  for (const size_t bytes : {size_t{0}, size_t{64}, size_t{4000}}) {
+    EXPECT_LT(TimeOf(bytes, true), Duration::Millis(1)) << bytes;
+    EXPECT_GE(TimeOf(bytes, false), Duration::Millis(5)) << bytes;
+  }
+  EXPECT_EQ(endpoint(0).counters().tail_probes, 0u);
+}
+
 TEST_P(MessagingTest, CompletionTellsLengthTagAndImmediate) {
   GuardedBuffer& out = NewFilled(5000, 1);
   GuardedBuffer& in = NewBuffer(9000);
