@@ -90,7 +90,8 @@ struct CoreContext {
     whole->retired = whole->buffer.bytes - whole->used < whole->min_free;
     return part;
   }
-  // Completes a receive with what `outcome` says of the message. A whole that is cancelled stays until its parts end.
+  // Completes a receive with what `outcome` says of the message. A whole that is cancelled stays until its parts end,
+  // as they are still written; the last of them releases the buffer.
   void EndReceive(PostedReceive* receive, Completion outcome) {
     PostedReceive* whole = receive->whole;
     outcome.operation = Operation::kReceive;
@@ -98,9 +99,13 @@ struct CoreContext {
     if (whole != nullptr) {
       outcome.offset = receive->used;
       --whole->parts;
-      outcome.released = whole->retired && whole->parts == 0 && !whole->cancelled;
-      if (outcome.released) completions.Unreserve();
-      if (whole->retired && whole->parts == 0) posted_receives.Delete(whole);
+      outcome.released = whole->retired && whole->parts == 0;
+      if (outcome.released) {
+        if (!whole->cancelled) completions.Unreserve();
+        posted_receives.Delete(whole);
+      }
+    } else {
+      outcome.released = receive->parts == 0;
     }
     Complete(outcome);
     if (receive->parts == 0) {

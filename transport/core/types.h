@@ -187,7 +187,7 @@ struct Completion {
   Operation operation = Operation::kSend;
   OperationStatus status = OperationStatus::kOk;
   bool has_immediate = false;
-  bool released = true;  // false: a receive whose buffer still takes sends (ReceiveRequest::min_free)
+  bool released = true;  // false: a receive whose buffer still takes sends, or parts of them (ReceiveRequest::min_free)
   ConnectionId connection = kNoConnection;
   uint64_t user_data = 0;
   uint64_t offset = 0;  // receives: where in the buffer the message starts

@@ -131,7 +131,8 @@ class ReceiveQueue {
 
   PostResult Receive(Buffer buffer, const Match& match, uint64_t user_data, OperationId* id = nullptr);
   // The buffer takes one send after the other, each with a completion that says where it lies, until fewer than
-  // `min_free` (1 or more) bytes are left: the last one's completion says `released`.
+  // `min_free` (1 or more) bytes are left: the last one's completion says `released`. A cancelled one whose buffer
+  // some sends have not filled yet is told so without `released`, which the last of these says.
   PostResult ReceiveMany(Buffer buffer, const Match& match, uint64_t min_free, uint64_t user_data,
                          OperationId* id = nullptr);
   // Receives what Peek has claimed. kInvalidArgument: its connection is gone.

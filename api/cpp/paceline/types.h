@@ -160,7 +160,7 @@ struct Completion {
   Operation operation = Operation::kSend;
   OperationStatus status = OperationStatus::kOk;
   bool has_immediate = false;
-  bool released = true;     // false: the buffer of this receive still takes sends (ReceiveQueue::ReceiveMany)
+  bool released = true;     // false: the buffer of this receive is still written to (ReceiveQueue::ReceiveMany)
   uint32_t connection = 0;  // Connection::id()
   uint64_t user_data = 0;   // as given to the post
   uint64_t offset = 0;      // receives: where in the buffer the message starts

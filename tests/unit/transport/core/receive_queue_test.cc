@@ -119,6 +119,23 @@ TEST_P(ReceiveQueueTest, ACancelledBufferForManyIsTakenNoMore) {
   EXPECT_TRUE(got_.empty());
 }
 
+TEST_P(ReceiveQueueTest, ACancelledBufferForManyIsReleasedWhenItsSendsAreThere) {
+  GuardedBuffer& in = NewBuffer(1'000'000);
+  const OperationId id = Post({.buffer = Into(in), .user_data = 9, .min_free = 100});
+  for (uint64_t i : {uint64_t{0}, uint64_t{1}}) SendFrom(0, NewFilled(300'000, i), 0);
+  ASSERT_TRUE(world().RunUntil([&] { return endpoint(2).counters().rx_data_bytes > 0; }));
+  ASSERT_TRUE(got_.empty());
+  EXPECT_TRUE(endpoint(2).CancelReceive(queue_, id, now()));
+  host(2).Touch();
+  const Completion cancelled = Take(), first = Take(), second = Take();
+  EXPECT_EQ(cancelled.status, OperationStatus::kCancelled);
+  EXPECT_FALSE(cancelled.released);
+  EXPECT_FALSE(first.released);
+  EXPECT_TRUE(second.released);
+  EXPECT_EQ(second.offset, 300'000u);
+  EXPECT_EQ(FindDifference(in.data() + 300'000, 300'000, 1), 300'000u);
+}
+
 TEST_P(ReceiveQueueTest, AClaimedSendWaitsForTheReceiveThatNamesIt) {
   EXPECT_FALSE(endpoint(2).Peek(queue_, {.ignore = ~0ull}, true).has_value());
   for (const size_t bytes : {size_t{64}, size_t{200'000}}) {
