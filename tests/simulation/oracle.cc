@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/simulation/shared_receives.h"
+
 namespace paceline::simulation {
 namespace {
 
@@ -18,7 +20,6 @@ constexpr uint64_t kReadAt = 64;
 constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
 constexpr uint64_t kReadPattern = 0xabcdef;
 constexpr uint64_t kSlotGap = 16;  // untouched bytes behind each slot
-constexpr uint64_t kTags = 4;
 constexpr uint64_t kOfferedSlots = 8;
 
 uint64_t SlotBytes(const Scenario& scenario) { return std::min<uint64_t>(scenario.max_bytes, 100'000) + kSlotGap; }
@@ -41,8 +42,9 @@ Side::Side(const Scenario& scenario, uint32_t number, support::TestHost* host, F
 
 Side::~Side() = default;
 
-void Side::SetConnection(ConnectionId connection) {
+void Side::SetConnection(ConnectionId connection, SharedReceives* shared) {
   connection_ = connection;
+  shared_ = shared;
   const RegionId region = host_->endpoint().RegisterMemory(
       memory_.data(), memory_.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic, MemoryKind::kHost, connection);
   if (region == kUnregistered) findings_->Note("a region could not be registered");
@@ -101,6 +103,18 @@ Side::Posted Side::NewPosted(Operation operation, size_t bytes) {
 
 // ---- posting
 
+bool Side::all_posted() const {
+  return planned_ == 0 && receives_wanted_.empty() && retry_ == nullptr && (shared_ == nullptr || !shared_->wanted());
+}
+
+void Side::WantReceive(uint64_t tag) {
+  if (shared_ != nullptr) {
+    shared_->Want(this, tag);
+  } else {
+    receives_wanted_.push_back(tag);
+  }
+}
+
 bool Side::PostNext() {
   if (closed_) {
     planned_ = 0;
@@ -108,6 +122,7 @@ bool Side::PostNext() {
     retry_.reset();
     return false;
   }
+  if (shared_ != nullptr && shared_->wanted() && (planned_ == 0 || random_->Chance(0.5))) return shared_->PostNext();
   if (retry_ == nullptr) {
     if (!receives_wanted_.empty() && (planned_ == 0 || random_->Chance(0.5))) {
       std::swap(receives_wanted_[random_->Below(receives_wanted_.size())], receives_wanted_.back());
@@ -124,7 +139,7 @@ bool Side::PostNext() {
       if (kind < 5) {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kSend, bytes));
         retry_->tag = random_->Below(kTags);
-        peer_->receives_wanted_.push_back(retry_->tag);
+        peer_->WantReceive(retry_->tag);
       } else if (kind < 7) {
         const bool immediate = random_->Chance(0.5);
         retry_ = std::make_unique<Posted>(NewPosted(immediate ? Operation::kWriteImmediate : Operation::kWrite,
@@ -263,6 +278,7 @@ PostResult Side::Post(Posted& posted) {
 }
 
 bool Side::FillUp() {
+  if (shared_ != nullptr) return false;
   PostResult result = PostResult::kOk;
   while (result == PostResult::kOk) {
     Posted filler = NewPosted(Operation::kReceive, 1);
@@ -298,7 +314,7 @@ void Side::CancelSome() {
   Posted& chosen = *open[random_->Below(open.size())];
   if (host_->endpoint().Cancel(connection_, chosen.id, host_->now())) {
     chosen.cancelled = true;
-    if (chosen.operation == Operation::kReceive) receives_wanted_.push_back(chosen.tag);  // its message needs another
+    if (chosen.operation == Operation::kReceive) WantReceive(chosen.tag);  // its message needs another
   }
   host_->Touch();
 }
@@ -324,6 +340,7 @@ size_t Side::pending_without_receives() const {
 
 void Side::OnClosed(CloseReason reason) {
   closed_ = true;
+  if (shared_ != nullptr) shared_->OnClosed(this);
   if (!failure_allowed_) {
     findings_->Note("side " + std::to_string(number_) +
                     ": the connection ended: " + std::string(CloseReasonName(reason)));
@@ -362,7 +379,7 @@ void Side::OnCompletion(const Completion& completion) {
   if (completion.operation != posted.operation) Finding(posted, "completed as another operation");
   if (posted.cancelled && completion.status == OperationStatus::kOk)
     Finding(posted, "done although its cancel said yes");
-  const bool ok = completion.status == OperationStatus::kOk;
+  const bool ok = posted.ok = completion.status == OperationStatus::kOk;
   const bool was_revoked = posted.offer != nullptr && posted.offer->revoked;
   if (ok || completion.status == OperationStatus::kTruncated) {
     CheckOk(posted, completion);
@@ -427,24 +444,49 @@ void Side::CheckOk(Posted& posted, const Completion& completion) {
 }
 
 void Side::CheckReceive(Posted& posted, const Completion& completion) {
+  const auto finding = [this, &posted](const std::string& what) { Finding(posted, what); };
+  const uint64_t message = TakeMessage(completion, posted.buffer->data(), posted.buffer->size(), finding);
+  if (message == 0) return;
+  if (completion.tag != posted.tag) Finding(posted, "met another tag");
+  const uint64_t kept = std::min<uint64_t>(completion.bytes, posted.buffer->size());
+  if (!posted.buffer->Untouched(kept)) Finding(posted, "written behind the end of the message");
+  matches_.push_back({posted.number, message});
+}
+
+// ---- what arrives
+
+uint64_t Side::TakeMessage(const Completion& completion, const uint8_t* data, uint64_t room,
+                           const std::function<void(const std::string&)>& finding) {
   const auto send = peer_->posted_.find(completion.immediate);
   if (!completion.has_immediate || send == peer_->posted_.end() || send->second.operation != Operation::kSend) {
-    Finding(posted, "received a message that nobody sent");
-    return;
+    finding("received a message that nobody sent");
+    return 0;
   }
   const Posted& message = send->second;
   const uint64_t bytes = message.buffer->size();
-  if (!received_.emplace(message.number, true).second)
-    Finding(posted, "received a second time: " + peer_->Name(message));
-  if (message.tag != completion.tag || message.tag != posted.tag)
-    Finding(posted, "met another tag: " + peer_->Name(message));
-  if (completion.bytes != bytes) Finding(posted, "another length than " + peer_->Name(message));
-  const bool truncated = bytes > posted.buffer->size();
-  if (truncated != (completion.status == OperationStatus::kTruncated)) Finding(posted, "wrong verdict on truncation");
-  const uint64_t kept = std::min<uint64_t>(bytes, posted.buffer->size());
-  if (!posted.buffer->HoldsFirst(kept, message.number * 1000 + peer_->number_)) Finding(posted, "wrong contents");
-  if (!posted.buffer->Untouched(kept)) Finding(posted, "written behind the end of the message");
-  matches_.push_back({posted.number, message.number});
+  if (!received_.emplace(message.number, true).second) finding("received a second time: " + peer_->Name(message));
+  if (message.tag != completion.tag) finding("told another tag than that of " + peer_->Name(message));
+  if (completion.bytes != bytes) finding("another length than " + peer_->Name(message));
+  const bool truncated = bytes > room;
+  if (truncated != (completion.status == OperationStatus::kTruncated)) finding("wrong verdict on truncation");
+  const uint64_t kept = std::min(bytes, room);
+  if (FindDifference(data, kept, message.number * 1000 + peer_->number_) != kept) finding("wrong contents");
+  return message.number;
+}
+
+std::optional<Side::Message> Side::FindMessage(uint64_t number) const {
+  const auto send = peer_->posted_.find(number);
+  if (send == peer_->posted_.end() || send->second.operation != Operation::kSend) return std::nullopt;
+  return Message{send->second.buffer->size(), send->second.tag, received_.contains(number)};
+}
+
+size_t Side::messages_to_come() const {
+  if (closed_) return 0;
+  return static_cast<size_t>(std::count_if(peer_->posted_.begin(), peer_->posted_.end(), [this](const auto& entry) {
+    const Posted& posted = entry.second;
+    return posted.operation == Operation::kSend && (!posted.done || posted.ok) && !posted.cancelled &&
+           !received_.contains(entry.first);
+  }));
 }
 
 // ---- at the end

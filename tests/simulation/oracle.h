@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,10 @@
 #include "transport/base/random.h"
 
 namespace paceline::simulation {
+
+class SharedReceives;
+
+inline constexpr uint64_t kTags = 4;  // sends have one below
 
 // Where findings of all oracles of a run are collected.
 struct Findings {
@@ -34,17 +40,17 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // Both before anything is posted.
+  // All before anything is posted. `shared`: receives of the connection are posted there; nullptr: here.
   void SetPeer(Side* peer) { peer_ = peer; }
-  void SetConnection(ConnectionId connection);
+  void SetConnection(ConnectionId connection, SharedReceives* shared);
   ConnectionId connection() const { return connection_; }
   support::TestHost* host() const { return host_; }
 
   // Posts one more of the planned operations; false when all are posted, or the bound was reached this time.
   bool PostNext();
-  bool all_posted() const { return planned_ == 0 && receives_wanted_.empty() && retry_ == nullptr; }
-  // Posts receives that no message will meet until told to try again; false: the connection is over. MakeRoom cancels
-  // them.
+  bool all_posted() const;
+  // Posts receives that no message will meet until told to try again; false: the connection is over, or shares its
+  // receives. MakeRoom cancels them.
   bool FillUp();
   void MakeRoom();
   // Takes back the memory that was offered to the peer for a while, whatever the peer is doing with it, and offers
@@ -65,6 +71,24 @@ class Side {
   void OnCompletion(const Completion& completion);
   void OnClosed(CloseReason reason);
   bool closed() const { return closed_; }
+  bool failure_allowed() const { return failure_allowed_; }
+  SharedReceives* shared_receives() const { return shared_; }
+
+  // What arrives: a receive has ended well and has this message of the peer in `data`, where there is room for `room`
+  // bytes. What is wrong with it goes to `finding`. The message's number at the peer; 0: nobody sent it.
+  uint64_t TakeMessage(const Completion& completion, const uint8_t* data, uint64_t room,
+                       const std::function<void(const std::string&)>& finding);
+  // A message that the peer has sent, by its number.
+  struct Message {
+    uint64_t bytes = 0;
+    uint64_t tag = 0;
+    bool taken = false;  // by TakeMessage
+  };
+  std::optional<Message> FindMessage(uint64_t number) const;
+  // The number that what the peer posts next will have at least.
+  uint64_t next_message() const { return peer_->next_number_; }
+  // How many of the peer's sends have not been taken and may still come.
+  size_t messages_to_come() const;
 
   // When all is done: buffers untouched since, atomics add up, order per tag.
   void CheckAtEnd();
@@ -95,12 +119,14 @@ class Side {
     bool immediate = false;
     bool cancelled = false;  // Cancel said that it will be
     bool done = false;
+    bool ok = false;  // done, and it went well
     RegionId region = kUnregistered;
     std::unique_ptr<support::GuardedBuffer> buffer;
   };
 
   std::string Name(const Posted& posted) const;
   void Finding(const Posted& posted, const std::string& what);
+  void WantReceive(uint64_t tag);
   Posted NewPosted(Operation operation, size_t bytes);
   PostResult Post(Posted& posted);
   void MakeOffer();
@@ -117,10 +143,11 @@ class Side {
   Findings* findings_;
   Random* random_;
   Side* peer_ = nullptr;
+  SharedReceives* shared_ = nullptr;
   ConnectionId connection_ = kNoConnection;
 
   uint32_t planned_ = 0;                   // operations to be posted, receives apart
-  std::vector<uint64_t> receives_wanted_;  // tags of what the peer has sent or will send
+  std::vector<uint64_t> receives_wanted_;  // tags of what the peer has sent or will send, unless receives are shared
   std::map<uint64_t, Posted> posted_;      // by number
   std::unique_ptr<Posted> retry_;          // was told to try again
   uint64_t next_number_ = 1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/simulation/oracle.h"
+#include "tests/simulation/shared_receives.h"
 #include "tests/simulation/universe.h"
 
 namespace paceline::simulation {
@@ -78,7 +79,17 @@ class Run {
   }
 
   void Attend(uint32_t host) {
+    for (uint32_t i = 0; i < scenario_.receive_queues; ++i) {
+      shared_.push_back(std::make_unique<SharedReceives>(scenario_, static_cast<uint32_t>(shared_.size()),
+                                                         &universe_->host(host), &findings_, &random_));
+    }
     universe_->host(host).on_completion = [this, host](const Completion& completion) {
+      if (SharedReceives::IsOurs(completion.user_data)) {
+        for (auto& shared : shared_) {
+          if (shared->Owns(completion.user_data)) shared->OnCompletion(completion);
+        }
+        return;
+      }
       const auto side = by_connection_.find({host, completion.connection});
       if (side == by_connection_.end()) return findings_.Note("a completion of an unknown connection");
       side->second->OnCompletion(completion);
@@ -87,14 +98,17 @@ class Run {
   }
 
   bool ConnectPair(uint32_t a, uint32_t b, bool handshake) {
-    const std::pair<ConnectionId, ConnectionId> ids = handshake ? Handshake(a, b) : Establish(a, b);
+    SharedReceives* const shared_at[] = {DrawShared(a), DrawShared(b)};
+    const ConnectionSetup setups[] = {NewSetup(shared_at[0], b), NewSetup(shared_at[1], a)};
+    const std::pair<ConnectionId, ConnectionId> ids =
+        handshake ? Handshake(a, b, setups[0], setups[1]) : Establish(a, b);
     if (ids.first == kNoConnection || ids.second == kNoConnection) {
       // Half of all packets may be lost for longer than the time-out; without faults it must work.
       if (scenario_.fault_ms < 1000 && scenario_.loss < 0.3) findings_.Note("no connection");
       return false;
     }
-    AddSide(a, ids.first);
-    AddSide(b, ids.second);
+    AddSide(a, ids.first, shared_at[0]);
+    AddSide(b, ids.second, shared_at[1]);
     Side* first = sides_[sides_.size() - 2].get();
     Side* second = sides_.back().get();
     first->SetPeer(second);
@@ -102,10 +116,22 @@ class Run {
     return true;
   }
 
-  void AddSide(uint32_t host, ConnectionId id) {
+  // Where a new connection of this host has its receives: most share them, where there are any to share.
+  SharedReceives* DrawShared(uint32_t host) {
+    if (scenario_.receive_queues == 0 || random_.Chance(0.15)) return nullptr;
+    return shared_[host * scenario_.receive_queues + random_.Below(scenario_.receive_queues)].get();
+  }
+  // Peers have the names of their hosts, or of their own.
+  ConnectionSetup NewSetup(SharedReceives* shared, uint32_t peer) {
+    if (shared == nullptr) return {};
+    return shared->NewSetup(random_.Chance(0.5) ? peer : 1000 + sides_.size());
+  }
+
+  void AddSide(uint32_t host, ConnectionId id, SharedReceives* shared) {
     sides_.push_back(std::make_unique<Side>(scenario_, static_cast<uint32_t>(sides_.size()), &universe_->host(host),
                                             &findings_, &random_));
-    sides_.back()->SetConnection(id);
+    sides_.back()->SetConnection(id, shared);
+    if (shared != nullptr) shared->Join(sides_.back().get());
     by_connection_[{host, id}] = sides_.back().get();
   }
 
@@ -123,11 +149,12 @@ class Run {
     return {ours, theirs};
   }
 
-  std::pair<ConnectionId, ConnectionId> Handshake(uint32_t a, uint32_t b) {
+  std::pair<ConnectionId, ConnectionId> Handshake(uint32_t a, uint32_t b, const ConnectionSetup& setup_a,
+                                                  const ConnectionSetup& setup_b) {
     Endpoint& server = universe_->host(b).endpoint();
-    const uint32_t listener = server.Listen();
+    const uint32_t listener = server.Listen(setup_b);
     const ConnectionId ours =
-        universe_->host(a).endpoint().Connect(server.listen_address(listener), universe_->host(a).now());
+        universe_->host(a).endpoint().Connect(server.listen_address(listener), universe_->host(a).now(), setup_a);
     universe_->host(a).Touch();
     const auto up = [&](uint32_t host, ConnectionId id) { return established_.contains({host, id}); };
     std::pair<ConnectionId, ConnectionId> ids{ours, kNoConnection};
@@ -163,6 +190,9 @@ class Run {
     for (const auto& side : sides_) {
       if (!side->host()->frozen()) sum += side->pending();
     }
+    for (const auto& shared : shared_) {
+      if (!shared->host()->frozen()) sum += shared->pending();
+    }
     return sum;
   }
 
@@ -176,6 +206,7 @@ class Run {
       if (side.host()->frozen()) continue;
       const bool posted = !side.host()->stalled() && side.PostNext();
       if (random_.Chance(scenario_.cancel)) side.CancelSome();
+      if (side.shared_receives() != nullptr && random_.Chance(scenario_.cancel)) side.shared_receives()->CancelSome();
       const uint64_t pause = random_.Below(10);
       if (!posted || pause == 0) RunFor(Duration::Micros(static_cast<int64_t>(random_.Below(posted ? 100 : 400))));
       if (++steps == half) Strike();
@@ -220,6 +251,7 @@ class Run {
         if (random_.Chance(0.5)) side.DeregisterSome();  // which is a reason to abort, if it is in use
         side.host()->endpoint().Abort(side.connection(), side.host()->now());
         side.host()->Touch();
+        if (side.shared_receives() != nullptr && random_.Chance(0.5)) EndShared(*side.shared_receives());
         break;
       case Ending::kCrash:
         Say("crash");
@@ -241,6 +273,14 @@ class Run {
         side.host()->Thaw();
         side.host()->Touch();
         break;
+    }
+  }
+  void EndShared(SharedReceives& shared) {
+    AllowFailuresOf(*shared.host());
+    if (random_.Chance(0.5)) {
+      shared.Delete();
+    } else {
+      shared.DeregisterSome();
     }
   }
   void AllowFailuresOf(const support::TestHost& host) {
@@ -270,7 +310,10 @@ class Run {
       }
     }
     AwaitEndOfOrphans();
-    const bool may_hang = scenario_.cancel > 0 || a_host_dies();
+    for (auto& shared : shared_) {
+      if (!shared->host()->frozen()) shared->TakeTheRest();
+    }
+    const bool may_hang = scenario_.cancel > 0 || a_host_dies() || scenario_.receive_queues > 0;
     if (may_hang) {
       // Sends first: then what is left are receives of messages that are not coming.
       RunUntil(
@@ -284,6 +327,9 @@ class Run {
           kPatience);
       for (auto& side : sides_) {
         if (!side->host()->frozen()) side->CancelLeftovers();
+      }
+      for (auto& shared : shared_) {
+        if (!shared->host()->frozen()) shared->CancelLeftovers();
       }
     }
     if (!RunUntil([this] { return Pending() == 0; }, kPatience)) {
@@ -319,6 +365,9 @@ class Run {
     for (auto& side : sides_) {
       if (!side->host()->frozen()) side->CheckAtEnd();
     }
+    for (auto& shared : shared_) {
+      if (!shared->host()->frozen()) shared->CheckAtEnd();
+    }
     if (!findings_.all.empty()) return;
     for (size_t i = 0; i < universe_->hosts(); ++i) CheckHost(i);
     for (const auto& side : sides_) {
@@ -348,6 +397,9 @@ class Run {
     uint64_t told = 0;
     for (const auto& side : sides_) {
       if (side->host() == &host) told += side->writes_with_immediate_told();
+    }
+    for (const auto& shared : shared_) {
+      if (shared->host() == &host) told += shared->further_completions();
     }
     if (counters.operations_completed + counters.operations_failed != counters.operations_posted + told) {
       findings_.Note(name + "operations posted and completed do not add up");
@@ -388,7 +440,8 @@ class Run {
   Random random_;
   Findings findings_;
   std::unique_ptr<Universe> universe_;
-  std::vector<std::unique_ptr<Side>> sides_;  // two by two
+  std::vector<std::unique_ptr<SharedReceives>> shared_;  // as many for each host, in their order
+  std::vector<std::unique_ptr<Side>> sides_;             // two by two
   std::map<std::pair<uint32_t, ConnectionId>, Side*> by_connection_;
   std::set<std::pair<uint32_t, ConnectionId>> established_;
 };

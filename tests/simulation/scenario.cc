@@ -64,6 +64,10 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "leaps") return number(&s.leaps);
   if (key == "shortages") return number(&s.shortages);
   if (key == "revocations") return number(&s.revocations);
+  if (key == "receive_queues") return number(&s.receive_queues);
+  if (key == "late_names") return real(&s.late_names);
+  if (key == "claims") return real(&s.claims);
+  if (key == "many") return real(&s.many);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -135,6 +139,12 @@ Scenario ScenarioOf(uint64_t seed) {
   }
   s.revocations = some(0.25);
   if (s.carrier == Carrier::kFabric) s.ports = pick(1u, 1u, 2u, 3u);
+  if (s.handshake && random.Chance(0.6)) {
+    s.receive_queues = pick(1u, 1u, 2u);
+    s.late_names = sometimes(0.5, 1);
+    s.claims = sometimes(0.5, 0.5);
+    s.many = sometimes(0.5, 0.5);
+  }
   return s;
 }
 
@@ -159,6 +169,9 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
   if (first) return absl::InvalidArgumentError("an empty scenario");
   if (scenario.protection != Protection::kNone && !scenario.handshake) {
     return absl::InvalidArgumentError("protection needs handshake=1");
+  }
+  if (scenario.receive_queues > 0 && !scenario.handshake) {
+    return absl::InvalidArgumentError("receive_queues need handshake=1");
   }
   const bool needs_scripted =
       scenario.leaps > 0 || scenario.partitions > 0 || scenario.rx_queue > 0 || scenario.ending == Ending::kRestart;
@@ -185,7 +198,9 @@ std::string Describe(const Scenario& s) {
                    " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps, " black_paths=",
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
-                   " fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
+                   " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
+                   " many=", s.many),
+      absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 
 }  // namespace paceline::simulation

@@ -46,6 +46,11 @@ struct Scenario {
   uint32_t leaps = 0;        // clocks that leap forward by up to 30 s; together with stalls peers may be lost
   uint32_t shortages = 0;    // times when a connection is full of receives that nobody will meet
   uint32_t revocations = 0;  // times when a side takes memory back that its peer may be using
+  // Receives that connections share; with a handshake only:
+  uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own
+  double late_names = 0;        // share of their connections that are named while in use
+  double claims = 0;            // share of their receives before which what waits is looked at, and perhaps claimed
+  double many = 0;              // share of their receives whose buffer takes one send after the other
   // Simulated fabric only:
   uint32_t topology = 0;  // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
   uint32_t queue_kb = 175;

@@ -10,21 +10,40 @@
 namespace paceline::simulation {
 namespace {
 
-constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},  {"stalls", "0"},
-                                                             {"leaps", "0"},       {"bursts", "0"},
-                                                             {"partitions", "0"},  {"rx_queue", "0"},
-                                                             {"shortages", "0"},   {"flaps", "0"},
-                                                             {"black_paths", "0"}, {"protection", "none"},
-                                                             {"handshake", "0"},   {"loss", "0"},
-                                                             {"duplicate", "0"},   {"reorder", "0"},
-                                                             {"corrupt", "0"},     {"trim", "0"},
-                                                             {"mark", "0"},        {"skew_us", "0"},
-                                                             {"cancel", "0"},      {"hosts", "2"},
-                                                             {"ports", "1"},       {"carrier", "packets"},
-                                                             {"topology", "0"},    {"entropies", "1"},
-                                                             {"lane_room", "64"},  {"path_policy", "round_robin"},
-                                                             {"queue_kb", "175"},  {"controller", "test_window"}};
-constexpr const char* kCounts[] = {"connections", "operations", "max_bytes", "fault_ms"};
+constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},
+                                                             {"stalls", "0"},
+                                                             {"leaps", "0"},
+                                                             {"bursts", "0"},
+                                                             {"partitions", "0"},
+                                                             {"rx_queue", "0"},
+                                                             {"shortages", "0"},
+                                                             {"revocations", "0"},
+                                                             {"flaps", "0"},
+                                                             {"black_paths", "0"},
+                                                             {"protection", "none"},
+                                                             {"receive_queues", "0"},
+                                                             {"late_names", "0"},
+                                                             {"claims", "0"},
+                                                             {"many", "0"},
+                                                             {"handshake", "0"},
+                                                             {"loss", "0"},
+                                                             {"duplicate", "0"},
+                                                             {"reorder", "0"},
+                                                             {"corrupt", "0"},
+                                                             {"trim", "0"},
+                                                             {"mark", "0"},
+                                                             {"skew_us", "0"},
+                                                             {"cancel", "0"},
+                                                             {"hosts", "2"},
+                                                             {"ports", "1"},
+                                                             {"carrier", "packets"},
+                                                             {"topology", "0"},
+                                                             {"entropies", "1"},
+                                                             {"lane_room", "64"},
+                                                             {"path_policy", "round_robin"},
+                                                             {"queue_kb", "175"},
+                                                             {"controller", "test_window"}};
+constexpr const char* kCounts[] = {"connections", "operations", "max_bytes", "receive_queues", "fault_ms"};
 
 std::optional<Scenario> With(const Scenario& scenario, const std::string& setting) {
   const auto changed = ParseScenario(absl::StrCat(Describe(scenario), " ", setting));
@@ -36,6 +55,7 @@ uint32_t CountOf(const Scenario& scenario, const std::string& key) {
   if (key == "connections") return scenario.connections;
   if (key == "operations") return scenario.operations;
   if (key == "max_bytes") return scenario.max_bytes;
+  if (key == "receive_queues") return scenario.receive_queues;
   return scenario.fault_ms;
 }
 

@@ -58,6 +58,8 @@ inline size_t FindDifference(const uint8_t* data, size_t bytes, uint64_t id, uin
 
 class GuardedBuffer {
  public:
+  static constexpr uint8_t kPoison = 0xdd;
+
   explicit GuardedBuffer(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuard, kGuardByte) { Poison(); }
 
   uint8_t* data() { return memory_.data() + kGuard; }
@@ -83,7 +85,6 @@ class GuardedBuffer {
  private:
   static constexpr size_t kGuard = 64;
   static constexpr uint8_t kGuardByte = 0xa5;
-  static constexpr uint8_t kPoison = 0xdd;
   size_t bytes_;
   std::vector<uint8_t> memory_;
 };
