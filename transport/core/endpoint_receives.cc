@@ -62,6 +62,8 @@ PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveReq
   if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
   RxMessage* message = request.claimed == 0 ? nullptr : matcher.FindClaimed(request.claimed);
   if (request.claimed != 0 && message == nullptr) return PostResult::kInvalidArgument;
+  FeedStarvedQueues(now);  // what waits for room only is not for this receive
+  if (matcher.starved()) return PostResult::kTryAgain;
   if (matcher.posted_count() >= limits::kMaxOperations || !context_.completions.Reserve()) return PostResult::kTryAgain;
   PostedReceive* receive = context_.NewReceive(request, context_.next_operation++);
   if (operation != nullptr) *operation = receive->operation_id;
@@ -83,7 +85,7 @@ PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveReq
 
 std::optional<WaitingSend> Endpoint::Impl::Peek(ReceiveQueueId id, const ReceiveRequest& request, bool claim) {
   ReceiveQueue* queue = FindQueue(id);
-  if (queue == nullptr) return std::nullopt;
+  if (queue == nullptr || queue->matcher().starved()) return std::nullopt;  // (what starved has its receive)
   const PostedReceive wanted{.tag = request.tag, .ignore = request.ignore, .source = request.source};
   RxMessage* message = queue->matcher().FindUnexpected(wanted);
   if (message == nullptr) return std::nullopt;

@@ -124,7 +124,7 @@ PostedReceive* Receiver::TakeReceive(const RxMessage& message) {
   PostedReceive* receive = matcher().FindReceive(message.source, message.tag);
   if (receive == nullptr) return nullptr;
   if (receive->min_free > 0) {
-    if (!context_->completions.Reserve()) {
+    if (matcher().starved() || !context_->completions.Reserve()) {  // (those that starved before it come first)
       matcher().set_starved(true);
       return nullptr;
     }

@@ -216,32 +216,86 @@ TEST_P(ReceiveQueueTest, AQueueThatEndsTakesItsConnectionsAlong) {
   Post({.buffer = Into(NewBuffer(64))}, PostResult::kInvalidArgument);
 }
 
-TEST_F(CoreFixture, ASendThatFindsNoRoomForItsCompletionIsMatchedLater) {
-  WorldOptions options;
-  options.customize = [](uint32_t host, EndpointOptions& endpoint) {
-    if (host == 1) endpoint.max_completions = 4;
-  };
-  Start(options, false);
-  const ReceiveQueueId queue = endpoint(1).NewReceiveQueue();
-  const uint32_t listener = endpoint(1).Listen({.receives = queue});
-  const ConnectionId out = endpoint(0).Connect(endpoint(1).listen_address(listener), now());
-  host(0).Touch();
-  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, out) != nullptr; }));
-  host(1).poll_completions = false;
-  GuardedBuffer& in = NewBuffer(1000);
-  const ReceiveRequest many = {.buffer = {in.data(), in.size()}, .min_free = 1};
-  ASSERT_EQ(endpoint(1).PostSharedReceive(queue, many, now(), nullptr), PostResult::kOk);
-  GuardedBuffer& from = NewFilled(10, 1);
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(endpoint(0).PostSend(out, {.buffer = {from.data(), 10}}, now()), PostResult::kOk);
+// Sends of host 0 to a queue at host 1, where there is room for four completions.
+class StarvedQueueTest : public CoreFixture {
+ protected:
+  void SetUp() override {
+    WorldOptions options;
+    options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+      if (host == 1) endpoint.max_completions = 4;
+    };
+    Start(options, false);
+    queue_ = endpoint(1).NewReceiveQueue();
+    const uint32_t listener = endpoint(1).Listen({.receives = queue_});
+    out_ = endpoint(0).Connect(endpoint(1).listen_address(listener), now());
+    host(0).Touch();
+    ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, out_) != nullptr; }));
+    host(1).poll_completions = false;
+    const ReceiveRequest many = {.buffer = {in_.data(), in_.size()}, .min_free = 1};
+    ASSERT_EQ(endpoint(1).PostSharedReceive(queue_, many, now(), nullptr), PostResult::kOk);
   }
-  host(0).Touch();
-  world().RunFor(Duration::Millis(2));
-  size_t taken = 0;
-  host(1).on_completion = [&](const Completion& completion) { EXPECT_EQ(completion.offset, 10 * taken++); };
-  host(1).poll_completions = true;
+  // `count` sends of 10 bytes, which arrive.
+  void SendSome(int count) {
+    const GuardedBuffer& from = NewFilled(10, 1);
+    for (int i = 0; i < count; ++i) {
+      const SendRequest request = {
+          .buffer = {const_cast<uint8_t*>(from.data()), 10}, .immediate = sent_++, .has_immediate = true};
+      ASSERT_EQ(endpoint(0).PostSend(out_, request, now()), PostResult::kOk);
+    }
+    host(0).Touch();
+    world().RunFor(Duration::Millis(2));
+  }
+  // The user takes what is complete.
+  void Poll() {
+    std::array<Completion, 8> polled;
+    const size_t count = endpoint(1).PollCompletions(polled);
+    for (const Completion& completion : std::span(polled).first(count)) {
+      EXPECT_EQ(completion.immediate, taken_);
+      EXPECT_EQ(completion.offset, 10 * taken_);
+      ++taken_;
+    }
+  }
+
+  ReceiveQueueId queue_ = kNoReceiveQueue;
+  ConnectionId out_ = kNoConnection;
+  GuardedBuffer in_{1000};
+  uint64_t sent_ = 0, taken_ = 0;
+};
+
+TEST_F(StarvedQueueTest, ASendThatFindsNoRoomForItsCompletionIsMatchedLater) {
+  SendSome(8);
+  for (int i = 0; i < 8; ++i) {
+    Poll();
+    world().RunFor(Duration::Millis(1));
+  }
+  EXPECT_EQ(taken_, 8u);
+}
+
+TEST_F(StarvedQueueTest, AReceiveThatIsPostedLaterTakesNothingOfWhatStarved) {
+  SendSome(5);
+  EXPECT_FALSE(endpoint(1).Peek(queue_, {.ignore = ~0ull}, false).has_value());
+  GuardedBuffer& other = NewBuffer(10);
+  const ReceiveRequest request = {.buffer = {other.data(), other.size()}, .user_data = 7};
+  EXPECT_EQ(endpoint(1).PostSharedReceive(queue_, request, now(), nullptr), PostResult::kTryAgain);
+  Poll();
+  ASSERT_EQ(taken_, 3u);
+  EXPECT_EQ(endpoint(1).PostSharedReceive(queue_, request, now(), nullptr), PostResult::kOk);
+  Poll();
+  EXPECT_EQ(taken_, 5u);
+  EXPECT_TRUE(other.Untouched());
+}
+
+TEST_F(StarvedQueueTest, NoSendOvertakesOneThatStarved) {
+  SendSome(5);
+  host(1).Freeze();
+  SendSome(1);  // is there when the host goes on, and finds room
+  Poll();
+  ASSERT_EQ(taken_, 3u);
+  host(1).Thaw();
   host(1).Touch();
-  EXPECT_TRUE(world().RunUntil([&] { return taken == 8; }, Duration::Seconds(1))) << taken;
+  world().RunFor(Duration::Millis(2));
+  Poll();
+  EXPECT_EQ(taken_, 6u);
 }
 
 }  // namespace
