@@ -46,7 +46,8 @@ void Side::SetConnection(ConnectionId connection, SharedReceives* shared) {
   connection_ = connection;
   shared_ = shared;
   const RegionId region = host_->endpoint().RegisterMemory(
-      memory_.data(), memory_.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic, MemoryKind::kHost, connection);
+      memory_.data(), memory_.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic, MemoryKind::kHost,
+      scenario_.placed_writes ? kNoConnection : connection);  // (cards do not reach what is bound to a connection)
   if (region == kUnregistered) findings_->Note("a region could not be registered");
   region_ = region;
   if (scenario_.revocations > 0) MakeOffer();
@@ -197,8 +198,16 @@ RemoteMemory Side::TargetOf(const Posted& posted) const {
   return posted.offer != nullptr ? posted.offer->remote : peer_->host_->endpoint().ExportMemory(peer_->region_);
 }
 
-const uint8_t* Side::PlaceOf(const Posted& posted) const {
+uint8_t* Side::PlaceOf(const Posted& posted) const {
   return (posted.offer != nullptr ? posted.offer->memory : peer_->memory_).data() + posted.offset;
+}
+
+// All who are told of the write have been: no copy of it may come any more.
+void Side::FreePlace(Posted& posted) {
+  if (!posted.ok || posted.told != posted.immediate) return;
+  if (posted.offer != nullptr && posted.offer->revoked) return;
+  std::memset(PlaceOf(posted), support::kPoison, posted.buffer->size());
+  posted.place_free = true;
 }
 
 PostResult Side::Post(Posted& posted) {
@@ -355,13 +364,15 @@ void Side::OnCompletion(const Completion& completion) {
       findings_->Note("side " + std::to_string(number_) + ": told of a write that nobody posted");
       return;
     }
-    const Posted& posted = write->second;
+    Posted& posted = write->second;
     const uint64_t bytes = posted.buffer->size();
     if (completion.bytes != bytes) peer_->Finding(posted, "told at the target with another length");
     if (!received_.emplace(posted.number, true).second) peer_->Finding(posted, "told twice at the target");
     if (FindDifference(memory_.data() + posted.offset, bytes, posted.number * 1000 + peer_->number_) != bytes) {
       peer_->Finding(posted, "told at the target before it was in place");
     }
+    posted.told = true;
+    peer_->FreePlace(posted);
     return;
   }
   const auto found = posted_.find(completion.user_data);
@@ -413,6 +424,7 @@ void Side::CheckOk(Posted& posted, const Completion& completion) {
       if (FindDifference(PlaceOf(posted), bytes, posted.number * 1000 + number_) != bytes) {
         Finding(posted, "complete, but not in place at the target");
       }
+      FreePlace(posted);
       break;
     case Operation::kRead:
       payload_bytes_ += bytes;
@@ -496,6 +508,9 @@ void Side::CheckAtEnd() {
     if (!posted.done) Finding(posted, "never completed");
     if (posted.done && !posted.buffer->Untouched()) Finding(posted, "written after its completion");
     if (!posted.buffer->GuardsIntact()) Finding(posted, "written outside of its buffer");
+    const uint64_t bytes = posted.buffer->size();
+    const bool is_free = posted.place_free && (posted.offer == nullptr || !posted.offer->revoked);
+    if (is_free && !support::IsPoison(PlaceOf(posted), bytes)) Finding(posted, "written at its target once more");
   }
   if (!memory_.GuardsIntact()) findings_->Note("side " + std::to_string(number_) + ": written outside of the region");
   if (FindDifference(memory_.data() + kReadAt, kReadBytes, kReadPattern + number_) != kReadBytes) {

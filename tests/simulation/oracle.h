@@ -112,14 +112,16 @@ class Side {
     uint64_t number = 0;  // of the operation at this side; pattern of its contents
     uint64_t order = 0;   // posting order among those that a flush waits for
     uint64_t tag = 0;
-    const Offer* offer = nullptr;  // the peer's memory that it is about; null: the region that lasts
-    bool revoked_before = false;   // that memory was taken back before this was posted
-    uint64_t offset = 0;           // in the remote memory
+    Offer* offer = nullptr;       // the peer's memory that it is about; null: the region that lasts
+    bool revoked_before = false;  // that memory was taken back before this was posted
+    uint64_t offset = 0;          // in the remote memory
     uint64_t operand = 0, compare = 0;
     bool immediate = false;
     bool cancelled = false;  // Cancel said that it will be
     bool done = false;
-    bool ok = false;  // done, and it went well
+    bool ok = false;          // done, and it went well
+    bool told = false;        // at the target: an immediate
+    bool place_free = false;  // of a write: its target uses the memory otherwise
     RegionId region = kUnregistered;
     std::unique_ptr<support::GuardedBuffer> buffer;
   };
@@ -133,7 +135,8 @@ class Side {
   // The peer's memory for this write or read is one that will be, or has been, taken back.
   void Aim(Posted* posted);
   RemoteMemory TargetOf(const Posted& posted) const;
-  const uint8_t* PlaceOf(const Posted& posted) const;
+  uint8_t* PlaceOf(const Posted& posted) const;
+  void FreePlace(Posted& posted);
   void CheckOk(Posted& posted, const Completion& completion);
   void CheckReceive(Posted& posted, const Completion& completion);
 

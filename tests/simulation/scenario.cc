@@ -68,6 +68,9 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "late_names") return real(&s.late_names);
   if (key == "claims") return real(&s.claims);
   if (key == "many") return real(&s.many);
+  if (key == "parked") return number(&s.parked);
+  if (key == "placed_writes") return s.placed_writes = text == "1", text == "0" || text == "1";
+  if (key == "write_lag_us") return number(&s.write_lag_us);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -145,6 +148,11 @@ Scenario ScenarioOf(uint64_t seed) {
     s.claims = sometimes(0.5, 0.5);
     s.many = sometimes(0.5, 0.5);
   }
+  if (s.carrier == Carrier::kHca) {
+    s.parked = some(0.5);
+    s.placed_writes = random.Chance(0.7);
+    s.write_lag_us = random.Chance(0.4) ? 1 + static_cast<uint32_t>(random.Below(300)) : 0;
+  }
   return s;
 }
 
@@ -173,6 +181,9 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
   if (scenario.receive_queues > 0 && !scenario.handshake) {
     return absl::InvalidArgumentError("receive_queues need handshake=1");
   }
+  if (scenario.carrier != Carrier::kHca && (scenario.parked + scenario.write_lag_us > 0 || scenario.placed_writes)) {
+    return absl::InvalidArgumentError("parked, placed_writes and write_lag_us need carrier=hca");
+  }
   const bool needs_scripted =
       scenario.leaps > 0 || scenario.partitions > 0 || scenario.rx_queue > 0 || scenario.ending == Ending::kRestart;
   if (scenario.carrier == Carrier::kFabric && needs_scripted) {
@@ -199,7 +210,8 @@ std::string Describe(const Scenario& s) {
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
                    " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
-                   " many=", s.many),
+                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
+                   " write_lag_us=", s.write_lag_us),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

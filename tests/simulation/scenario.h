@@ -51,6 +51,10 @@ struct Scenario {
   double late_names = 0;        // share of their connections that are named while in use
   double claims = 0;            // share of their receives before which what waits is looked at, and perhaps claimed
   double many = 0;              // share of their receives whose buffer takes one send after the other
+  // Placing cards only:
+  uint32_t parked = 0;         // times in which some paths hold writes back, for up to 2 s beyond the fault time
+  bool placed_writes = false;  // all memory for peers is open to their cards, not only what is offered for a while
+  uint32_t write_lag_us = 0;   // writes are so much slower than packets, which overtake them
   // Simulated fabric only:
   uint32_t topology = 0;  // 0 single switch, 1 dumbbell, 2 leaf-spine, 3 fat tree
   uint32_t queue_kb = 175;

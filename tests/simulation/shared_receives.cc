@@ -276,7 +276,7 @@ void SharedReceives::TakePart(Posted& posted, const Completion& completion) {
   if (source != kAnySource && (source != member->name || !member->named)) Finding(posted, "met another source");
   const uint64_t kept = std::min(completion.bytes, room);
   if (!many && !posted.buffer->Untouched(kept)) Finding(posted, "written behind the end of the message");
-  std::memset(data, support::GuardedBuffer::kPoison, kept);  // it is whole: nobody writes there any more
+  std::memset(data, support::kPoison, kept);  // it is whole: nobody writes there any more
   posted.parts[completion.offset] += kept;
   matches_.push_back({.receive = posted.number,
                       .offset = completion.offset,

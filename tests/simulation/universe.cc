@@ -86,12 +86,35 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
            std::any_of(partitions.begin(), partitions.end(), [&](const Silence& s) { return at(s) && between(s); }) ||
            (std::any_of(bursts.begin(), bursts.end(), at) && dice.Chance(0.8));
   };
-  scripted_->SetHook([scenario, hca, well, is_lost, dice = Random(random->Next()), network = scripted_](
+  // Paths of a host whose writes stand in a queue somewhere until all of them go on, in their order.
+  struct Park {
+    Silence time;
+    uint32_t paths = 0;  // those whose number leaves this when divided by four
+  };
+  std::vector<Park> parks;
+  for (uint32_t i = 0; i < scenario.parked; ++i) {
+    Silence time = time_in_faults(2'000'000);
+    time.source = static_cast<uint32_t>(random->Below(scenario.hosts));
+    parks.push_back({time, static_cast<uint32_t>(random->Below(std::min(4u, scenario.entropies)))});
+  }
+  const auto hold_back = [scenario, parks](const NetworkPacket& packet, Time now, Fate& fate) {
+    fate.overtake = scenario.write_lag_us > 0 && packet.kind == SegmentKind::kPacket;
+    if (packet.kind == SegmentKind::kPacket) return;
+    fate.extra_delay = Duration::Micros(scenario.write_lag_us);
+    for (const Park& park : parks) {
+      const bool in_it = packet.from / scenario.ports == park.time.source && packet.entropy % 4 == park.paths;
+      // A path that was reset has found another way.
+      if (in_it && packet.way == 0 && park.time.from <= now && now < park.time.until) {
+        fate.extra_delay = std::max(fate.extra_delay, park.time.until - now);
+      }
+    }
+  };
+  scripted_->SetHook([scenario, hca, well, is_lost, hold_back, dice = Random(random->Next()), network = scripted_](
                          NetworkPacket& packet, Fate& fate) mutable {
     if (network->now() >= well) return;
     if (dice.Chance(scenario.loss) || is_lost(packet, network->now(), dice)) fate.drop = true;
     if (packet.ecn_capable && dice.Chance(scenario.mark)) packet.congestion_experienced = true;
-    if (hca) return;  // what follows a card does not let through, or shows as a loss
+    if (hca) return hold_back(packet, network->now(), fate);  // the rest no card lets through, or shows it as a loss
     if (dice.Chance(scenario.duplicate)) {
       fate.copies = 2;
       fate.copy_spacing = Duration::Micros(static_cast<int64_t>(dice.Below(3000)));

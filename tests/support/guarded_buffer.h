@@ -56,10 +56,14 @@ inline size_t FindDifference(const uint8_t* data, size_t bytes, uint64_t id, uin
   return bytes;
 }
 
+// What no test writes.
+inline constexpr uint8_t kPoison = 0xdd;
+inline bool IsPoison(const uint8_t* data, size_t bytes) {
+  return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == kPoison; });
+}
+
 class GuardedBuffer {
  public:
-  static constexpr uint8_t kPoison = 0xdd;
-
   explicit GuardedBuffer(size_t bytes) : bytes_(bytes), memory_(bytes + 2 * kGuard, kGuardByte) { Poison(); }
 
   uint8_t* data() { return memory_.data() + kGuard; }
@@ -70,11 +74,9 @@ class GuardedBuffer {
   void Fill(uint64_t id) { FillPattern(data(), bytes_, id); }
   bool Holds(uint64_t id) const { return HoldsFirst(bytes_, id); }
   bool HoldsFirst(size_t bytes, uint64_t id) const { return FindDifference(data(), bytes, id) == bytes; }
-  // Sets every byte to a value that no test writes; Untouched: they all still have it, from `from` on.
+  // Sets every byte to kPoison; Untouched: they all still have it, from `from` on.
   void Poison() { std::memset(data(), kPoison, bytes_); }
-  bool Untouched(size_t from = 0) const {
-    return std::all_of(data() + from, data() + bytes_, [](uint8_t byte) { return byte == kPoison; });
-  }
+  bool Untouched(size_t from = 0) const { return IsPoison(data() + from, bytes_ - from); }
   bool GuardsIntact() const {
     for (size_t i = 0; i < kGuard; ++i) {
       if (memory_[i] != kGuardByte || memory_[kGuard + bytes_ + i] != kGuardByte) return false;
