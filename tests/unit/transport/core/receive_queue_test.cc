@@ -232,7 +232,7 @@ class StarvedQueueTest : public CoreFixture {
     ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kEstablished, out_) != nullptr; }));
     host(1).poll_completions = false;
     const ReceiveRequest many = {.buffer = {in_.data(), in_.size()}, .min_free = 1};
-    ASSERT_EQ(endpoint(1).PostSharedReceive(queue_, many, now(), nullptr), PostResult::kOk);
+    ASSERT_EQ(endpoint(1).PostSharedReceive(queue_, many, now(), &many_), PostResult::kOk);
   }
   // `count` sends of 10 bytes, which arrive.
   void SendSome(int count) {
@@ -258,7 +258,8 @@ class StarvedQueueTest : public CoreFixture {
 
   ReceiveQueueId queue_ = kNoReceiveQueue;
   ConnectionId out_ = kNoConnection;
-  GuardedBuffer in_{1000};
+  GuardedBuffer in_{1'000'000};
+  OperationId many_ = 0;
   uint64_t sent_ = 0, taken_ = 0;
 };
 
@@ -283,6 +284,22 @@ TEST_F(StarvedQueueTest, AReceiveThatIsPostedLaterTakesNothingOfWhatStarved) {
   Poll();
   EXPECT_EQ(taken_, 5u);
   EXPECT_TRUE(other.Untouched());
+}
+
+TEST_F(StarvedQueueTest, ACancelledBufferForManyGivesItsRoomBackOnce) {
+  GuardedBuffer& from = NewFilled(300'000, 1);
+  ASSERT_EQ(endpoint(0).PostSend(out_, {.buffer = {from.data(), from.size()}}, now()), PostResult::kOk);
+  host(0).Touch();
+  ASSERT_TRUE(world().RunUntil([&] { return endpoint(1).counters().rx_data_bytes > 0; }));
+  ASSERT_TRUE(endpoint(1).CancelReceive(queue_, many_, now()));
+  world().RunFor(Duration::Millis(2));
+  std::array<Completion, 8> polled;
+  EXPECT_EQ(endpoint(1).PollCompletions(polled), 2u);
+  for (int i = 0; i < 5; ++i) {
+    const ReceiveRequest request = {.buffer = {from.data(), 1}, .tag = 9};
+    EXPECT_EQ(endpoint(1).PostSharedReceive(queue_, request, now(), nullptr),
+              i < 4 ? PostResult::kOk : PostResult::kTryAgain);
+  }
 }
 
 TEST_F(StarvedQueueTest, NoSendOvertakesOneThatStarved) {
