@@ -72,6 +72,7 @@ enum class LossCause : uint8_t {
   kReorder,  // something sent a reordering window later has arrived (RACK)
   kTrimmed,  // the header arrived without its payload
   kTimeout,  // nothing arrived for a retransmission timeout
+  kFenced,   // the receiver refuses what else comes on its path, and it had not arrived (remote placement)
 };
 
 struct LossSample {

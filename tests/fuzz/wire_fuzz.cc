@@ -33,6 +33,12 @@ class Checker final : public wire::FrameHandler {
     Require(frame.hops <= limits::kMaxTelemetryHops && frame.port < limits::kMaxPorts);
     for (uint8_t i = 0; i < frame.hops; ++i) Require(frame.hop[i].rate.bytes_per_second() >= 0);
   }
+  void OnFence(const wire::FenceFrame& frame) override {
+    Require(frame.port < limits::kMaxPorts && frame.from % 64 == 0);
+  }
+  void OnFenced(const wire::FencedFrame& frame) override {
+    Require(frame.words <= limits::kFencedWords && frame.port < limits::kMaxPorts && frame.from % 64 == 0);
+  }
   void OnNotReady(uint32_t) override {}
   void OnPing(uint32_t) override {}
   void OnPong(uint32_t) override {}

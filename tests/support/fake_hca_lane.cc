@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 namespace paceline::support {
 
@@ -47,14 +48,34 @@ void FakeHcaLane::Unprotect(const void* base, size_t bytes) {
   }
 }
 
-uint32_t FakeHcaLane::WayOf(const TxSegment& segment) const {
-  const auto found = ways_.find({segment.peer, segment.connection, segment.entropy});
-  return found == ways_.end() ? 0 : found->second;
+void FakeHcaLane::TakeWay(const TxSegment& segment, NetworkPacket& packet) {
+  Way& way = ways_[{segment.peer, segment.connection, segment.entropy}];
+  if (!std::exchange(way.open, true)) way.opened = network().packets_sent();
+  packet.way = way.number;
+  packet.opened = way.opened;
+}
+
+void FakeHcaLane::EndWrites(uint32_t peer, uint32_t connection) {
+  ++writes_ended_;
+  for (auto& [path, way] : ways_) {
+    if (std::get<0>(path) == peer && std::get<1>(path) == connection) GiveUp(way);
+  }
+}
+
+void FakeHcaLane::FenceWrites(uint32_t connection) {
+  ++writes_fenced_;
+  if (fences_ == Fences::kNever) return;
+  if (fences_ == Fences::kHold) fenced_[connection] = network().packets_sent();
+  NetworkPacket told;
+  told.kind = SegmentKind::kFenced;
+  told.connection = connection;
+  HandOut(std::move(told));
 }
 
 bool FakeHcaLane::Place(const NetworkPacket& packet) {
   uint32_t& newest = newest_way_[{packet.from, packet.connection, packet.entropy}];
-  if (packet.way < newest) {
+  const auto fenced = fenced_.find(packet.connection);
+  if (packet.way < newest || (fenced != fenced_.end() && packet.opened < fenced->second)) {
     ++writes_refused_;
     return false;
   }

@@ -93,8 +93,9 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     packet.immediate = segment.immediate;
     packet.remote_address = segment.remote_address;
     packet.remote_key = segment.remote_key;
-    packet.way = WayOf(segment);
-    if (segment.kind == SegmentKind::kPacket) {
+    if (segment.kind == SegmentKind::kWrite) {
+      TakeWay(segment, packet);
+    } else {
       packet.header_bytes = segment.header_bytes;
       packet.bytes.assign(segment.header, segment.header + segment.header_bytes);
     }
@@ -123,7 +124,7 @@ void ScriptedLane::Deliver(NetworkPacket packet) {
     return;
   }
   if (packet.kind == SegmentKind::kWrite && !Place(packet)) return;
-  arrived_.push_back(std::move(packet));
+  HandOut(std::move(packet));
 }
 
 size_t ScriptedLane::Receive(std::span<RxSegment> out, Time now) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/scripted_network.h"
@@ -52,8 +53,10 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
  protected:
   // Called for each write when it lands; true: tell the endpoint of it.
   virtual bool Place(const NetworkPacket& packet);
-  // NetworkPacket::way of a write.
-  virtual uint32_t WayOf(const TxSegment&) const { return 0; }
+  // Fills in NetworkPacket::way and `opened` of a write.
+  virtual void TakeWay(const TxSegment&, NetworkPacket&) {}
+  // Receive hands it out behind what has arrived before.
+  void HandOut(NetworkPacket packet) { arrived_.push_back(std::move(packet)); }
   ScriptedNetwork& network() { return *network_; }
 
  private:

@@ -43,7 +43,8 @@ struct NetworkPacket {
   uint32_t immediate = 0;
   uint64_t remote_address = 0;
   uint64_t remote_key = 0;
-  uint32_t way = 0;  // writes: how often the path had been reset
+  uint32_t way = 0;     // writes: how often the path had been given up for another
+  uint64_t opened = 0;  // writes: how many packets had been sent in this network when that way was opened
   Time sent_at;
 
   // Cuts the payload, as a trimming switch does.

@@ -75,6 +75,7 @@ class TestHost final : public Polled, private EndpointEnvironment {
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override {
     lanes_[port]->EndWrites(peer, connection);
   }
+  void FenceWrites(uint32_t port, ConnectionId connection) override { lanes_[port]->FenceWrites(connection); }
 
   VirtualNetwork* network_;
   std::vector<Lane*> lanes_;

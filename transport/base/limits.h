@@ -21,6 +21,7 @@ inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of 
 inline constexpr uint32_t kMaxControlBytes = 1024;         // one control packet
 inline constexpr uint32_t kMaxTelemetryHops = 8;           // records of one packet's way, the first ones
 inline constexpr uint32_t kSackWords = 8;                  // 64-bit words of one selective acknowledgement: 512 packets
+inline constexpr uint32_t kFencedWords = 32;               // of one answer to a fence: 2048 packets
 
 inline constexpr uint64_t kDefaultUnexpectedBytes = 64ull << 20;  // payload held for sends that have no receive yet
 inline constexpr uint32_t kDefaultEagerBytes = 16384;             // sends up to this size need no matched receive

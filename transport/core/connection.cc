@@ -22,6 +22,7 @@ Connection::Connection(CoreContext* context, ConnectionId id)
 
 Connection::~Connection() {
   sender_.reset();  // it looks at the other members as it ends
+  if (fenced_) context_->write_fences.erase(id());
   ClosePeers();
 }
 
@@ -78,6 +79,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.flow = {.remote_group = peer.remote_group, .base_rtt = peer.base_rtt};
   peer_.segment_bytes = peer.segment_bytes;
   peer_.atomics = peer.atomics;
+  peer_.fences = peer.fences;
   peer_.routes = OpenRoutes(*context_->environment, context_->ports, peer.addresses);
   peer_.reach = peer_.routes.Reach();
   const uint32_t all = (1u << context_->ports.size()) - 1;
@@ -249,6 +251,12 @@ void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes,
   receiver_.HandlePlaced(port, immediate, bytes, now);
 }
 
+void Connection::HandleFenceHeld(uint32_t port) {
+  if (!open() || !fenced_) return;
+  ++context_->counters.fences_held;
+  if (context_->write_fences[id()].OnHeld(port)) context_->environment->FenceWrites(port, id());
+}
+
 bool Connection::HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now) {
   if (state_ == State::kConnecting || state_ == State::kRequested || state_ == State::kReserved) return true;
   Heard(port, now);
@@ -285,6 +293,29 @@ void Connection::OnTrimmed(const wire::TrimmedFrame& frame) {
 
 void Connection::OnTelemetry(const wire::TelemetryFrame& frame) {
   if (open() && sender_ != nullptr) sender_->HandleTelemetry(frame);
+}
+
+// What is asked for here harms nobody but who asks: it is its own writes that do not arrive.
+void Connection::OnFence(const wire::FenceFrame& frame) {
+  if (!open()) return;
+  const uint64_t end = acks_.UnwrapPsn(frame.end);
+  const auto& ports = context_->ports;
+  if (frame.port >= ports.size() || !ports[frame.port].capabilities.remote_placement || !acks_.MayBeSent(end)) {
+    ++context_->counters.fences_refused;
+    return;
+  }
+  NoteUse(context_->frames_now);
+  fenced_ = true;
+  if (context_->write_fences[id()].OnAsked(frame.port, end, acks_.UnwrapPsn(frame.from))) {
+    context_->environment->FenceWrites(frame.port, id());
+  }
+}
+
+void Connection::OnFenced(const wire::FencedFrame& frame) {
+  Sender* sender = active_sender();
+  if (!open() || sender == nullptr) return;
+  sender->HandleFenced(frame, context_->frames_now);
+  receiver_.ReleaseRefused(sender->TakeDeliveredFailures());
 }
 
 void Connection::OnNotReady(uint32_t message) {
@@ -367,6 +398,14 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
       ++context_->counters.acks_sent;
     }
     if (wire::TrimmedFrame trimmed; receiver_.PollTrimmed(&trimmed)) wire::WriteTrimmed(writer, trimmed);
+    if (wire::FenceFrame fence; writer.room() >= wire::kFenceBytes && send_state_.fence_pending != 0 &&
+                                active_sender()->PollFence(&fence, now)) {
+      wire::WriteFence(writer, fence);
+    }
+    if (wire::FencedFrame fenced;
+        writer.room() >= wire::kMostFencedBytes && fenced_ && context_->write_fences[id()].PollAnswer(acks_, &fenced)) {
+      wire::WriteFenced(writer, fenced);
+    }
     for (uint32_t message; writer.room() >= 8 && receiver_.PollNotReady(&message);) {
       wire::WriteValue(writer, wire::FrameType::kNotReady, message);
     }

@@ -124,6 +124,8 @@ class Connection final : private wire::FrameHandler {
   // Frames behind the common header; false: malformed.
   bool HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now);
   void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);
+  // A fence that the lane of this port was told of holds.
+  void HandleFenceHeld(uint32_t port);
 
   // A control packet for what is to be said now; 0: nothing.
   size_t BuildControl(std::span<uint8_t> buffer, Time now);
@@ -149,7 +151,8 @@ class Connection final : private wire::FrameHandler {
   size_t memory_bytes() const {
     return sizeof(*this) - sizeof(receiver_) + receiver_.memory_bytes() + acks_.memory_bytes() + MemoBytes() +
            (sender_ == nullptr ? 0 : sender_->memory_bytes()) + (channel_ == nullptr ? 0 : channel_->memory_bytes()) +
-           (handshake_ == nullptr ? 0 : sizeof(Handshake) + handshake_->accept.capacity());
+           (handshake_ == nullptr ? 0 : sizeof(Handshake) + handshake_->accept.capacity()) +
+           (fenced_ ? sizeof(WriteFences) : 0);
   }
 
   ListLink ready_link;    // may have data to send
@@ -163,6 +166,8 @@ class Connection final : private wire::FrameHandler {
   void OnDemand(const wire::DemandFrame& frame) override;
   void OnTrimmed(const wire::TrimmedFrame& frame) override;
   void OnTelemetry(const wire::TelemetryFrame& frame) override;
+  void OnFence(const wire::FenceFrame& frame) override;
+  void OnFenced(const wire::FencedFrame& frame) override;
   void OnNotReady(uint32_t message) override;
   void OnPing(uint32_t value) override;
   void OnPong(uint32_t value) override;
@@ -175,7 +180,8 @@ class Connection final : private wire::FrameHandler {
   // Something other than an acknowledgement is to be said.
   bool frames_due() const {
     if (send_close_ || send_close_ack_ || send_abort_ || send_pong_ || keepalive_.ping_due()) return true;
-    return open() && (keepalive_.ask_due() || receiver_.control_pending() || send_state_.demand_pending != 0);
+    return open() && (keepalive_.ask_due() || receiver_.control_pending() || send_state_.demand_pending != 0 ||
+                      send_state_.fence_pending != 0 || (fenced_ && context_->write_fences[id()].answer_due()));
   }
   bool expects_peer() const;
   PortPair RequestPair() const;
@@ -194,6 +200,7 @@ class Connection final : private wire::FrameHandler {
   uint8_t tries_ = 0;      // of requests, later of saying that it closes
   uint8_t last_port_ = 0;  // where the peer was heard last, or is to be spoken to first
   bool sender_touched_ = false;
+  bool fenced_ = false;  // the peer has asked for fences: CoreContext::write_fences
   SendState send_state_;
   uint32_t listener_ = 0;
   uint32_t pong_value_ = 0;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "cc/congestion_control.h"
 #include "transport/base/pool.h"
 #include "transport/base/random.h"
@@ -17,6 +18,7 @@
 #include "transport/core/memory_table.h"
 #include "transport/core/routes.h"
 #include "transport/core/rx/message.h"
+#include "transport/core/rx/write_fences.h"
 #include "transport/core/tx/message.h"
 
 namespace paceline {
@@ -49,7 +51,8 @@ struct CoreContext {
   Pool<TxMessage> tx_messages;
   Pool<RxMessage> rx_messages;
   Pool<PostedReceive> posted_receives;
-  uint64_t unexpected_bytes = 0;  // held for sends without a receive
+  absl::flat_hash_map<ConnectionId, WriteFences> write_fences;  // of the connections whose peers have asked for any
+  uint64_t unexpected_bytes = 0;                                // held for sends without a receive
   uint64_t next_operation = 1;
 
   void Complete(const Completion& completion) {
@@ -140,6 +143,7 @@ struct PeerInfo {
   bool payload_crc : 1 = false;
   bool encrypted : 1 = false;  // what a card would place by itself goes as packets
   bool atomics : 1 = false;    // understands wire::MessageKind::kAtomic
+  bool fences : 1 = false;     // answers wire::FenceFrame
   uint8_t remote_ports = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
   uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit

@@ -214,6 +214,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   peer.segment_bytes = hello.segment_bytes;
   const uint32_t features = hello.features;
   peer.atomics = (features & wire::kFeatureAtomics) != 0;
+  peer.fences = (features & wire::kFeatureFences) != 0;
   const uint8_t ports = ReachOf(peer.addresses);
   wire::AcceptPacket accept{
       .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello(ports)};

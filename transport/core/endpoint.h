@@ -98,6 +98,9 @@ class EndpointEnvironment {
   virtual void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) {  // Lane::EndWrites
     (void)port, (void)peer, (void)connection;
   }
+  virtual void FenceWrites(uint32_t port, ConnectionId connection) {  // Lane::FenceWrites
+    (void)port, (void)connection;
+  }
 };
 
 // Parameters of a connection that both sides know without a handshake (simulated studies, test harnesses).
@@ -106,6 +109,7 @@ struct EstablishedPeer {
   std::vector<LaneAddress> addresses;  // by the peer's port
   uint32_t segment_bytes = 0;          // 0: as large as our ports allow
   bool atomics = true;                 // it understands wire::MessageKind::kAtomic
+  bool fences = true;                  // it answers wire::FenceFrame
   uint64_t remote_group = 0;           // FlowInfo::remote_group
   Duration base_rtt;                   // zero: not known
   // Bit per local port: data of this connection goes through these, and credit is handed out there, as long as one of

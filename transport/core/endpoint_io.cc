@@ -7,14 +7,18 @@ namespace paceline {
 void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
   taking_ = true;
   for (const RxSegment& segment : segments) {
-    ++context_.counters.rx_packets;
-    if (segment.kind == SegmentKind::kWrite) {
+    if (segment.kind != SegmentKind::kFenced) ++context_.counters.rx_packets;
+    if (segment.kind != SegmentKind::kPacket) {
       Connection* connection = Find(segment.connection);
       if (connection == nullptr) {
         ++context_.counters.rx_unknown_connection;
         continue;
       }
-      connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, now);
+      if (segment.kind == SegmentKind::kWrite) {
+        connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, now);
+      } else {
+        connection->HandleFenceHeld(port);
+      }
       Touch(connection);
       continue;
     }
@@ -416,7 +420,7 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
     connection->receiver().OnPortChange(now);
     Sender* sender = connection->active_sender();
     if (sender == nullptr) continue;
-    sender->OnPortChange();
+    sender->OnPortChange(now);
     After(connection, now);
   }
 }

@@ -257,4 +257,6 @@ void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16
 
 void Engine::EndWrites(uint32_t port, uint32_t peer, uint32_t connection) { lanes_[port]->EndWrites(peer, connection); }
 
+void Engine::FenceWrites(uint32_t port, ConnectionId connection) { lanes_[port]->FenceWrites(connection); }
+
 }  // namespace paceline

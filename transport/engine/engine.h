@@ -68,6 +68,7 @@ class Engine final : private EndpointEnvironment {
   void DeregisterMemory(uint32_t port, uint64_t key) override;
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
+  void FenceWrites(uint32_t port, ConnectionId connection) override;
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<PortState>> ports_;

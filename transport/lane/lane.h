@@ -50,7 +50,8 @@ struct LaneCapabilities {
   Duration base_rtt;                  // to the farthest peer without queues; zero when not known
 };
 
-enum class SegmentKind : uint8_t { kPacket, kWrite };
+// kFenced: nothing that travelled; Receive tells that a fence holds (Lane::FenceWrites).
+enum class SegmentKind : uint8_t { kPacket, kWrite, kFenced };
 
 // One segment to send. Pointers are borrowed until Lane::Send has taken the segment.
 struct TxSegment {
@@ -88,8 +89,9 @@ struct RxSegment {
   const LaneAddress* source = nullptr;      // packets: where it came from; valid as long as `data`
   Time received_at;                         // see LaneCapabilities::rx_timestamps
   std::span<const HopTelemetry> telemetry;  // packets that asked: in the order of the hops; valid as long as `data`
-  // Writes only:
+  // Writes, and fences (which have nothing else):
   uint32_t connection = 0;  // our connection number, as the sender named it
+  // Writes only:
   uint32_t immediate = 0;
   uint32_t placed_bytes = 0;
   uint16_t entropy = 0;
@@ -157,6 +159,12 @@ class Lane {
   }
   // Lanes with remote_placement: nothing that was written for this connection of the peer is read from memory any more.
   virtual void EndWrites(uint32_t peer, uint32_t connection) { (void)peer, (void)connection; }
+  // Lanes with remote_placement, the side that is written to: what peers have written for this connection of ours and
+  // has not arrived is to arrive no more. When that is so Receive hands out a segment of kind kFenced with the
+  // connection's number: what had been placed before was handed out before it; from then on nothing that was sent
+  // before the call is placed, nor told of. What is written on ways that are opened later is not meant. A lane that
+  // cannot promise that never says it. Not to be called again for a connection before it has answered.
+  virtual void FenceWrites(uint32_t connection) { (void)connection; }
 
   // A descriptor that becomes readable when Receive may have something, or -1 (poll only).
   virtual int wait_descriptor() const { return -1; }

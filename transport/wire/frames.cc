@@ -80,6 +80,25 @@ bool ReadTelemetry(Reader& reader, TelemetryFrame* frame) {
   return !reader.failed();
 }
 
+bool ReadFence(Reader& reader, FenceFrame* frame) {
+  frame->port = reader.U8();
+  reader.U16();
+  frame->end = reader.U32();
+  frame->from = reader.U32();
+  return !reader.failed() && frame->port < limits::kMaxPorts && frame->from % 64 == 0;
+}
+
+bool ReadFenced(Reader& reader, FencedFrame* frame) {
+  frame->port = reader.U8();
+  frame->words = reader.U8();
+  reader.U8();
+  frame->end = reader.U32();
+  frame->from = reader.U32();
+  if (frame->words > limits::kFencedWords || frame->port >= limits::kMaxPorts || frame->from % 64 != 0) return false;
+  for (uint8_t i = 0; i < frame->words; ++i) frame->arrived[i] = reader.U64();
+  return !reader.failed();
+}
+
 uint32_t ReadValue(Reader& reader) {
   reader.U8();
   reader.U16();
@@ -124,6 +143,18 @@ bool Walk(std::span<const uint8_t> body, FrameHandler* handler) {
         TelemetryFrame frame;
         if (!ReadTelemetry(reader, &frame)) return false;
         if (handler != nullptr) handler->OnTelemetry(frame);
+        break;
+      }
+      case FrameType::kFence: {
+        FenceFrame frame;
+        if (!ReadFence(reader, &frame)) return false;
+        if (handler != nullptr) handler->OnFence(frame);
+        break;
+      }
+      case FrameType::kFenced: {
+        FencedFrame frame;
+        if (!ReadFenced(reader, &frame)) return false;
+        if (handler != nullptr) handler->OnFenced(frame);
         break;
       }
       case FrameType::kNotReady: {
@@ -240,6 +271,24 @@ void WriteTelemetry(Writer& writer, const TelemetryFrame& frame) {
     writer.U16(EncodeRate(hop.rate));
     writer.U16(0);
   }
+}
+
+void WriteFence(Writer& writer, const FenceFrame& frame) {
+  writer.U8(static_cast<uint8_t>(FrameType::kFence));
+  writer.U8(frame.port);
+  writer.U16(0);
+  writer.U32(frame.end);
+  writer.U32(frame.from);
+}
+
+void WriteFenced(Writer& writer, const FencedFrame& frame) {
+  writer.U8(static_cast<uint8_t>(FrameType::kFenced));
+  writer.U8(frame.port);
+  writer.U8(frame.words);
+  writer.U8(0);
+  writer.U32(frame.end);
+  writer.U32(frame.from);
+  for (uint8_t i = 0; i < frame.words; ++i) writer.U64(frame.arrived[i]);
 }
 
 void WriteValue(Writer& writer, FrameType type, uint32_t value) {

@@ -24,6 +24,8 @@ enum class FrameType : uint8_t {
   kCloseAck = 9,
   kAbort = 10,
   kTelemetry = 11,
+  kFence = 12,
+  kFenced = 13,
 };
 
 //  kAck:  type(8) words(8) flags(8) reserved(8) | last psn(32) | its timestamp(32) | delay, ns(32)
@@ -87,6 +89,26 @@ struct TelemetryFrame {
   std::array<HopTelemetry, limits::kMaxTelemetryHops> hop{};
 };
 
+//  kFence: type(8) port(8) reserved(16) | end psn(32) | from psn(32)
+//  Asks that no write to the receiver's `port` with a psn below `end` is placed any more. `from`: what the answer is to
+//  begin with, a multiple of 64.
+struct FenceFrame {
+  uint8_t port = 0;
+  uint32_t end = 0;
+  uint32_t from = 0;
+};
+
+//  kFenced: type(8) port(8) words(8) reserved(8) | end psn(32) | from psn(32) | bitmap words(64 each)
+//  It is so. Bit i of word w: packet from + 64 w + i has arrived; of those below `end` for that port, others never
+//  will.
+struct FencedFrame {
+  uint8_t port = 0;
+  uint8_t words = 0;  // at most limits::kFencedWords
+  uint32_t end = 0;
+  uint32_t from = 0;
+  std::array<uint64_t, limits::kFencedWords> arrived{};
+};
+
 //  kNotReady: type(8) reserved(24) | message(32): hold this send until it is cleared by name.
 //  kPing, kPong: type(8) reserved(24) | value(32): a pong echoes its ping.
 //  kClose, kCloseAck, kAbort: type(8) reserved(8) reason(16), see CloseReason.
@@ -100,6 +122,8 @@ class FrameHandler {
   virtual void OnDemand(const DemandFrame& frame) = 0;
   virtual void OnTrimmed(const TrimmedFrame& frame) = 0;
   virtual void OnTelemetry(const TelemetryFrame& frame) = 0;
+  virtual void OnFence(const FenceFrame& frame) = 0;
+  virtual void OnFenced(const FencedFrame& frame) = 0;
   virtual void OnNotReady(uint32_t message) = 0;
   virtual void OnPing(uint32_t value) = 0;
   virtual void OnPong(uint32_t value) = 0;
@@ -117,6 +141,8 @@ void WriteGrant(Writer& writer, const GrantFrame& frame);
 void WriteDemand(Writer& writer, const DemandFrame& frame);
 void WriteTrimmed(Writer& writer, const TrimmedFrame& frame);
 void WriteTelemetry(Writer& writer, const TelemetryFrame& frame);
+void WriteFence(Writer& writer, const FenceFrame& frame);
+void WriteFenced(Writer& writer, const FencedFrame& frame);
 void WriteValue(Writer& writer, FrameType type, uint32_t value);    // kNotReady, kPing, kPong
 void WriteReason(Writer& writer, FrameType type, uint16_t reason);  // kClose, kCloseAck, kAbort
 
@@ -124,6 +150,9 @@ void WriteReason(Writer& writer, FrameType type, uint16_t reason);  // kClose, k
 inline size_t AckBytes(const AckFrame& frame) { return 24 + frame.words * (frame.has_marks ? 16u : 8u); }
 inline size_t GrantBytes(const GrantFrame& frame) { return 20 + frame.clears * 24u; }
 inline constexpr size_t kDemandBytes = 16;
+inline constexpr size_t kFenceBytes = 12;
+inline size_t FencedBytes(const FencedFrame& frame) { return 12 + frame.words * 8u; }
+inline constexpr size_t kMostFencedBytes = 12 + limits::kFencedWords * 8;
 inline size_t TelemetryBytes(const TelemetryFrame& frame) { return 4 + frame.hops * 20u; }
 
 }  // namespace paceline::wire

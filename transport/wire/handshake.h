@@ -37,6 +37,7 @@ enum Feature : uint32_t {
   kFeatureProtected = 4,        // the sender has a cluster key: packets are authenticated; credentials follow
   kFeatureEncryption = 8,       // payloads shall be encrypted
   kFeatureAtomics = 16,         // the sender understands MessageKind::kAtomic
+  kFeatureFences = 32,          // the sender answers FenceFrame
 };
 
 using HandshakeTag = std::array<uint8_t, 16>;

@@ -78,6 +78,12 @@ void AckState::Build(wire::AckFrame* frame, Time now) {
   ack_at_ = Time::Never();
 }
 
+uint64_t AckState::ArrivedWord(uint64_t base) const {
+  if (base + 64 <= received_.begin()) return ~uint64_t{0};
+  const uint64_t below = base < received_.begin() ? (uint64_t{1} << (received_.begin() - base)) - 1 : 0;
+  return received_.Word(base) | below;
+}
+
 void AckState::ReleaseIdleState() {
   telemetry_.reset();
   telemetry_news_ = false;

@@ -39,6 +39,10 @@ class AckState {
   bool due(Time now) const { return ack_at_ <= now; }
   bool pending() const { return !ack_at_.is_never(); }
   bool any_arrived() const { return newest_psn_ > 0; }
+  // A bit for each packet of [base, base + 64) that has arrived or is not waited for; base a multiple of 64.
+  uint64_t ArrivedWord(uint64_t base) const;
+  // Packets below `end` may have been sent, as far as is known here.
+  bool MayBeSent(uint64_t end) const { return end <= received_.begin() || received_.Reaches(end - 1); }
   // It is to wait for a packet to ride on; false: it has waited before.
   bool Defer() { return !std::exchange(deferred_, true); }
   Time deadline() const { return ack_at_; }

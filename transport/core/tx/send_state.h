@@ -17,6 +17,7 @@ struct SendState {
   uint32_t open_answers = 0;   // to requests of the peer, not complete
   uint8_t ready_ports = 0;     // bit per local port: Sender::Fill may find something for it
   uint8_t demand_pending = 0;  // bit per port of the peer: it is to be told of the backlog
+  uint8_t fence_pending = 0;   // bit per port of the peer: it is to be asked to refuse what was written there
 
   bool may_have_more() const { return ready_ports != 0; }
   bool may_have_more(uint32_t port) const { return (ready_ports >> port & 1) != 0; }

@@ -79,8 +79,8 @@ void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = sending_.front()) Finish(message, status);
   while (TxMessage* message = in_flight_.front()) Finish(message, status);
   while (TxMessage* message = flushes_.front()) Finish(message, status);
-  timeout_at_ = stuck_at_ = next_send_ = Time::Never();
-  state_->demand_pending = 0;
+  timeout_at_ = stuck_at_ = next_send_ = fence_at_ = Time::Never();
+  state_->demand_pending = state_->fence_pending = 0;
   state_->ready_ports = 0;
   probe_due_ = 0;
 }
@@ -231,12 +231,16 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   if (!peer_->reaches(port)) return 0;
   size_t filled = 0;
   // What rests gets no probes and announcements either, but for writes, whose paths are asked one by one.
-  if (!MayUse(port, now) && !context_->ports[port].capabilities.remote_placement) return 0;
+  const bool usable = MayUse(port, now);
+  if (!usable && !context_->ports[port].capabilities.remote_placement) return 0;
   if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
-  if (!announce_.empty()) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
+  if (!usable && filled < room) filled += EmitTrial(port, burst, at + filled, now);
+  if (!announce_.empty() && usable) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, burst, at + filled, room - filled, now);
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
-  if (!announce_.empty() || probe_due_ != 0) state_->ready_ports = AllPorts();
+  if (!announce_.empty() || probe_due_ != 0) {
+    state_->ready_ports |= static_cast<uint8_t>(AllPorts() & ~(usable ? 0u : 1u << port));
+  }
   ArmStuckTimer(now);
   return filled;
 }
@@ -258,7 +262,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
   const uint64_t end = outstanding_.end();
   for (uint64_t psn = outstanding_.begin(); psn < end && filled < room; ++psn) {
     const Outstanding entry = outstanding_[psn];
-    if (entry.state != Outstanding::State::kOutstanding) continue;
+    if (entry.state != Outstanding::State::kOutstanding || AwaitsFence(entry)) continue;
     if (entry.written) {
       if (entry.local_port != port) continue;
       uint64_t& seen = probed_paths[entry.entropy / 64 % 4];
@@ -569,7 +573,7 @@ size_t Sender::memory_bytes() const {
   size_t bytes = sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
                  finished_.memory_bytes() + flows_.capacity() * sizeof(Flow) +
                  (last_on_path_.capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
-                 policies_.capacity() * sizeof(void*);
+                 policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
   return bytes;
 }
 

@@ -2,11 +2,13 @@
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
 // Files: sender.cc (posting, filling bursts), sender_credit.cc (grants, clearance), sender_recovery.cc
-// (acknowledgements, verdicts, time-outs), sender_completion.cc (how messages end).
+// (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths), sender_completion.cc (how messages
+// end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -76,24 +78,29 @@ class Sender {
   void HandleGrant(const wire::GrantFrame& frame, Time now);
   void HandleTrimmed(const wire::TrimmedFrame& frame, Time now);
   void HandleNotReady(uint32_t message_bits);
+  // What had arrived of the writes to a port of the peer; the others never will.
+  void HandleFenced(const wire::FencedFrame& frame, Time now);
 
   // ---- sending
   // Fills segments for local port `port` into `burst` from index `at`, at most `room` of them; returns how many. A port
   // whose bit in SendState::ready_ports is not set would get nothing until something changes or the time-out comes.
   size_t Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   // Nothing came back of what was sent through this local port for some time.
-  bool suspects(uint32_t port) const { return health_.IsSuspect(port); }
+  bool suspects(uint32_t port) const { return health_.IsSuspect(port) || Fencing(peer_->routes.remote_of[port]); }
   // A local port has come up or gone down.
-  void OnPortChange() { state_->ready_ports = AllPorts(); }
+  void OnPortChange(Time now);
   // A demand frame that should go to the peer now; false: none. For control packets.
   bool PollDemand(wire::DemandFrame* frame);
+  // The same of a fence that the peer is to be asked for.
+  bool PollFence(wire::FenceFrame* frame, Time now);
 
   // Changes only with a call of a member that is not const.
   Time PollTimeout() const;
   void HandleTimeout(Time now);
   // Probes, time-outs and demands since the last news; grows with each, to some number.
   uint32_t questions_in_a_row() const { return probes_ + backoff_ + stuck_backoff_; }
-  // A path of a lane with remote placement has been silent for the peer time-out: the connection cannot go on.
+  // A path of a lane with remote placement has been silent for the peer time-out, and the peer has not fenced it: the
+  // connection cannot go on.
   bool path_dead() const { return path_dead_; }
 
   // Nothing posted, nothing in flight: another sender may go on from the memo.
@@ -160,8 +167,39 @@ class Sender {
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
 
+  // sender_fence.cc
+  // By the peer's port: it is to refuse what was written there before packet `end`.
+  struct Fence {
+    uint64_t end = 0;  // the last that there was; 0: none
+    Time since;
+    uint32_t tries = 0;    // of asking for it
+    bool pending = false;  // it has not said so for all of them
+  };
+  bool Fencing(uint32_t remote_port) const;
+  bool AwaitsFence(const Outstanding& entry) const;
+  void BeginFence(uint32_t remote_port, Time now);
+  void EndFence(uint32_t remote_port, Time now);
+  uint64_t FirstFenced(uint32_t remote_port) const;
+  void HandleFenceTimeout(Time now);
+  void FenceIfOverdue(Time now);
+  template <typename Condition>
+  void FenceIf(const Condition& condition, Time now);
+  void FenceAll(Time now);
+  // Another port carries what it would: first a packet is to come through it.
+  bool AwaitsTrial(uint32_t port) const;
+  size_t EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now);
+
   // sender_recovery.cc
-  struct AckTotals;
+  // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
+  static constexpr uint32_t kTimeoutsBeforeDead = 10;
+  // What one acknowledgement brought, by the peer's port.
+  struct AckTotals {
+    std::array<AckSample, limits::kMaxPorts> by_port{};
+    uint32_t touched = 0;  // bit per port
+    bool progress = false;
+  };
+  // `rtt`: of the newest packet; zero: none.
+  void TakeNews(AckTotals& totals, Duration rtt, Time now);
   void RetryHeld();
   void ResetSilentPaths();
   void OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now);
@@ -242,6 +280,10 @@ class Sender {
   uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes
   Time next_path_probe_;    // paths of remote placement are asked again from here on
   bool path_dead_ = false;
+  std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
+  Time fence_at_ = Time::Never();                                 // ask for the pending ones again
+  uint32_t fence_tries_ = 0;                                      // since the newest began
+  uint8_t trials_ = 0;   // bit per local port: a packet is on its way to try it
   uint64_t floor_told_;  // newest base that a packet with a header carried (placed writes carry none)
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance

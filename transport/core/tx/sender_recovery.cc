@@ -6,7 +6,8 @@
 //   - the receiver got its header without the payload (trimming), or
 //   - nothing was acknowledged for a retransmission time-out.
 // A tail probe (RFC 8985 section 7) asks for news long before the time-out. Writes by remote placement are sent again
-// only after the first kind of verdict: until then a copy may still land.
+// only after the first kind of verdict, or when the peer has fenced their path (sender_fence.cc): until then a copy may
+// still land.
 #include <algorithm>
 #include <bit>
 #include <bitset>
@@ -23,20 +24,13 @@ constexpr uint32_t kProbesBeforeTimeout = 2;
 constexpr uint32_t kMaxDoublings = 6;
 // A pause of the process or a leap of the clock may make any round trip look long.
 constexpr Duration kLongestTimeout = Duration::Seconds(2);
-// In a row; of a path of remote placement, beside the peer time-out: a clock that leaps is no silence.
-constexpr uint32_t kTimeoutsBeforeDead = 10;
 // In a row, before the lane is asked to find another way for a path of remote placement; then every second one.
 constexpr uint32_t kTimeoutsBeforeReset = 3;
+// In a row, before the peer is asked to fence such paths.
+constexpr uint32_t kTimeoutsBeforeFence = 4;
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
-
-// What one acknowledgement brought, by the peer's port.
-struct Sender::AckTotals {
-  std::array<AckSample, limits::kMaxPorts> by_port{};
-  uint32_t touched = 0;  // bit per port
-  bool progress = false;
-};
 
 Duration Sender::ReorderWindow() const {
   const Duration window = rtt_.least() * (3 + reorder_steps_) / 4 + rtt_.variation();
@@ -79,7 +73,10 @@ bool Sender::Eligible(uint32_t port) const {
 
 bool Sender::MayUse(uint32_t port, Time now) const {
   if (!Eligible(port)) return false;
-  const auto is_up = [this](uint32_t other) { return context_->ports[other].up && peer_->reaches(other); };
+  if (Fencing(peer_->routes.remote_of[port]) || AwaitsTrial(port)) return false;
+  const auto is_up = [this](uint32_t other) {
+    return context_->ports[other].up && peer_->reaches(other) && !Fencing(peer_->routes.remote_of[other]);
+  };
   return health_.MayUse(port, static_cast<uint32_t>(context_->ports.size()), now, is_up);
 }
 
@@ -89,7 +86,7 @@ void Sender::FindNextSend() {
 }
 
 Time Sender::PollTimeout() const {
-  Time next = std::min({timeout_at_, stuck_at_, next_send_});
+  Time next = std::min({timeout_at_, stuck_at_, next_send_, fence_at_});
   for (const Flow& flow : flows_) {
     if (flow.controller != nullptr) next = std::min(next, flow.controller->PollTimeout());
   }
@@ -122,6 +119,7 @@ void Sender::HandleTimeout(Time now) {
     }
     state_->ready_ports = AllPorts();
   }
+  if (fence_at_ <= now) HandleFenceTimeout(now);
   if (timeout_at_ > now) return;
   state_->ready_ports = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
@@ -148,8 +146,9 @@ void Sender::HandleTimeout(Time now) {
   }
   if (placed) probe_due_ = AllPorts();
   if (placed && backoff_ >= kTimeoutsBeforeReset && backoff_ % 2 == 1) ResetSilentPaths();
-  // A path of remote placement that stays silent cannot be given up alone: a copy might land in memory that was handed
-  // back. The connection ends instead.
+  if (placed && backoff_ >= kTimeoutsBeforeFence) FenceAll(now);
+  // A path of remote placement that stays silent and is not fenced cannot be given up alone: a copy might land in
+  // memory that was handed back. The connection ends instead.
   if (placed && backoff_ >= kTimeoutsBeforeDead &&
       now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) {
     path_dead_ = true;
@@ -239,6 +238,10 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
     take(word_base, frame.received[i], frame.has_marks ? frame.marked[i] : 0);
   }
 
+  TakeNews(totals, rtt, now);
+}
+
+void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
   if (totals.progress) {
     DetectReordered(now);
     if (new_losses_.empty()) quiet_.Add(now - last_progress_ - context_->options.max_ack_delay);
@@ -261,6 +264,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   }
   telemetry_news_ = false;
   AdvanceBase();
+  if (totals.progress) FenceIfOverdue(now);
   RearmTimeout();
   if (totals.progress && NeedsPort()) state_->ready_ports = AllPorts();
 }
@@ -289,6 +293,7 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
       entry.state = Outstanding::State::kResolved;
       Paths(entry.local_port).OnAck(entry.entropy, marked, bursts_under_way);
       health_.OnAck(entry.local_port);
+      if (entry.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << entry.local_port));
       DetectPathGaps(psn, now);
       TxMessage* message = entry.message;
       entry.message = nullptr;
@@ -399,6 +404,9 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
     case LossCause::kTimeout:
       ++context_->counters.lost_timeout;
       break;
+    case LossCause::kFenced:
+      ++context_->counters.lost_fenced;
+      break;
   }
   Paths(entry.local_port).OnLoss(entry.entropy, cause);
   health_.OnLoss(entry.local_port, rtt_.smoothed(), now);
@@ -415,6 +423,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
   state_->ready_ports = AllPorts();
   TxMessage* message = entry.message;
   if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
+    trials_ &= static_cast<uint8_t>(~(1u << entry.local_port));
     entry.state = Outstanding::State::kResolved;
     unacked_.Clear(psn);
     return;

@@ -52,6 +52,7 @@ class ImpairLane final : public Lane {
     inner_->ResetPath(peer, connection, entropy);
   }
   void EndWrites(uint32_t peer, uint32_t connection) override { inner_->EndWrites(peer, connection); }
+  void FenceWrites(uint32_t connection) override { inner_->FenceWrites(connection); }
   // Also readable when a packet that was held back is due.
   int wait_descriptor() const override { return epoll_; }
   bool PrepareToWait() override { return inner_->PrepareToWait(); }

@@ -144,7 +144,6 @@ TEST_P(PortsTest, APulledPortIsFeltForLessThanThreeTimeouts) {
 }
 
 TEST_P(PortsTest, ADeadPortFromTheStart) {
-  if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a dead path of a card ends in a verdict: PlacementTest";
   network().SetPortUp(NetworkPort(0, 0), false);
   Exchange(0, 1'000'000);
   Exchange(1, 1'000'000);

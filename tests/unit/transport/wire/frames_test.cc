@@ -19,6 +19,8 @@ class Recorder final : public FrameHandler {
   void OnDemand(const DemandFrame& frame) override { demands.push_back(frame), order += 'd'; }
   void OnTrimmed(const TrimmedFrame& frame) override { trimmed.push_back(frame), order += 't'; }
   void OnTelemetry(const TelemetryFrame& frame) override { telemetry.push_back(frame), order += 'm'; }
+  void OnFence(const FenceFrame& frame) override { fences.push_back(frame), order += 'f'; }
+  void OnFenced(const FencedFrame& frame) override { fenced.push_back(frame), order += 'F'; }
   void OnNotReady(uint32_t message) override { values.push_back(message), order += 'n'; }
   void OnPing(uint32_t value) override { values.push_back(value), order += 'p'; }
   void OnPong(uint32_t value) override { values.push_back(value), order += 'q'; }
@@ -31,6 +33,8 @@ class Recorder final : public FrameHandler {
   std::vector<DemandFrame> demands;
   std::vector<TrimmedFrame> trimmed;
   std::vector<TelemetryFrame> telemetry;
+  std::vector<FenceFrame> fences;
+  std::vector<FencedFrame> fenced;
   std::vector<uint32_t> values;
   std::string order;
 };
@@ -72,6 +76,12 @@ TelemetryFrame SomeTelemetry() {
   return telemetry;
 }
 
+FencedFrame SomeFenced(uint8_t words) {
+  FencedFrame fenced{.port = 6, .words = words, .end = 0xfffffff1, .from = 0xffffff00};
+  for (uint8_t i = 0; i < words; ++i) fenced.arrived[i] = 0xfedcba9876543210 + i;
+  return fenced;
+}
+
 // One of each kind, in the order of the letters above.
 std::vector<uint8_t> OneOfEach() {
   std::vector<uint8_t> buffer(limits::kMaxControlBytes);
@@ -81,6 +91,8 @@ std::vector<uint8_t> OneOfEach() {
   WriteDemand(writer, {.port = 2, .cap = 9, .tx_total = 10, .lost_total = 11, .backlog = 12});
   WriteTrimmed(writer, {.count = 2, .psns = {5, 6}});
   WriteTelemetry(writer, SomeTelemetry());
+  WriteFence(writer, {.port = 7, .end = 0xfffffff0, .from = 640});
+  WriteFenced(writer, SomeFenced(2));
   WriteValue(writer, FrameType::kNotReady, 1);
   WriteValue(writer, FrameType::kPing, 2);
   WriteValue(writer, FrameType::kPong, 3);
@@ -95,7 +107,7 @@ std::vector<uint8_t> OneOfEach() {
 TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   Recorder recorder;
   ASSERT_TRUE(ParseFrames(OneOfEach(), recorder));
-  EXPECT_EQ(recorder.order, "agdtmnpqckx");
+  EXPECT_EQ(recorder.order, "agdtmfFnpqckx");
   const AckFrame ack = SomeAck(true);
   EXPECT_EQ(recorder.acks[0].last_psn, ack.last_psn);
   EXPECT_EQ(recorder.acks[0].timestamp, ack.timestamp);
@@ -128,6 +140,14 @@ TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   EXPECT_EQ(recorder.telemetry[0].hop[7].sent_bytes, 0xfffffff7u);
   EXPECT_EQ(recorder.telemetry[0].hop[7].time_nanos, 0x80000007u);
   EXPECT_NEAR(recorder.telemetry[0].hop[7].rate.gbps(), 100, 0.1);
+  EXPECT_EQ(recorder.fences[0].port, 7u);
+  EXPECT_EQ(recorder.fences[0].end, 0xfffffff0u);
+  EXPECT_EQ(recorder.fences[0].from, 640u);
+  EXPECT_EQ(recorder.fenced[0].port, 6u);
+  EXPECT_EQ(recorder.fenced[0].end, 0xfffffff1u);
+  EXPECT_EQ(recorder.fenced[0].from, 0xffffff00u);
+  ASSERT_EQ(recorder.fenced[0].words, 2u);
+  EXPECT_EQ(recorder.fenced[0].arrived, SomeFenced(2).arrived);
   EXPECT_EQ(recorder.values, (std::vector<uint32_t>{1, 2, 3, 4, 5, 6}));
 }
 
@@ -147,6 +167,13 @@ TEST(FramesTest, SizesAreAsStated) {
   Writer telemetry(buffer);
   WriteTelemetry(telemetry, SomeTelemetry());
   EXPECT_EQ(telemetry.size(), TelemetryBytes(SomeTelemetry()));
+  Writer fence(buffer);
+  WriteFence(fence, {});
+  EXPECT_EQ(fence.size(), kFenceBytes);
+  Writer fenced(buffer);
+  WriteFenced(fenced, SomeFenced(limits::kFencedWords));
+  EXPECT_EQ(fenced.size(), FencedBytes(SomeFenced(limits::kFencedWords)));
+  EXPECT_EQ(fenced.size(), kMostFencedBytes);
 }
 
 TEST(FramesTest, TheLargestOfEachFitIntoOneControlPacket) {
@@ -167,7 +194,7 @@ TEST(FramesTest, NothingIsHandedOverOfABodyThatIsCut) {
       EXPECT_TRUE(recorder.order.empty());
     }
   }
-  EXPECT_EQ(good, 11u);
+  EXPECT_EQ(good, 13u);
 }
 
 TEST(FramesTest, RefusesWhatBreaksABound) {
@@ -205,7 +232,19 @@ TEST(FramesTest, RefusesWhatBreaksABound) {
     w.U8(11), w.U8(0), w.U8(limits::kMaxTelemetryHops + 1), w.U8(0);
     for (int i = 0; i < 100; ++i) w.U32(0);
   }));
-  EXPECT_TRUE(refused([&](Writer& w) { w.U64(12); }));
+  EXPECT_TRUE(refused([&](Writer& w) { WriteFence(w, {.port = limits::kMaxPorts}); }));
+  EXPECT_TRUE(refused([&](Writer& w) { WriteFence(w, {.from = 65}); }));
+  FencedFrame fenced = SomeFenced(1);
+  fenced.port = limits::kMaxPorts;
+  EXPECT_TRUE(refused([&](Writer& w) { WriteFenced(w, fenced); }));
+  fenced = SomeFenced(1);
+  fenced.from = 63;
+  EXPECT_TRUE(refused([&](Writer& w) { WriteFenced(w, fenced); }));
+  EXPECT_TRUE(refused([&](Writer& w) {
+    w.U8(13), w.U8(0), w.U8(limits::kFencedWords + 1), w.U8(0);
+    for (int i = 0; i < 50; ++i) w.U64(0);
+  }));
+  EXPECT_TRUE(refused([&](Writer& w) { w.U64(14); }));
   EXPECT_TRUE(recorder.order.empty());
 }
 
@@ -223,6 +262,7 @@ TEST(FramesTest, SurvivesRandomBytes) {
     const bool parsed = ParseFrames(bytes, recorder);
     ASSERT_TRUE(parsed || recorder.order.empty());
     for (const AckFrame& ack : recorder.acks) ASSERT_LE(ack.words, limits::kSackWords);
+    for (const FencedFrame& frame : recorder.fenced) ASSERT_LE(frame.words, limits::kFencedWords);
     for (const TelemetryFrame& frame : recorder.telemetry) ASSERT_LE(frame.hops, limits::kMaxTelemetryHops);
   }
 }

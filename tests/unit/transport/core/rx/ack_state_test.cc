@@ -123,5 +123,25 @@ TEST(AckStateTest, AnIdleOneHoldsNoMemoryAndStillKnowsWhatWasThere) {
   EXPECT_EQ(acks.Check(3), AckState::Verdict::kNew);
 }
 
+TEST(AckStateTest, TellsOfAnyPacketWhetherItHasArrived) {
+  AckState acks;
+  for (const uint64_t psn : {1, 2, 70, 130, 1000}) acks.OnAccepted(psn, false, 0, At(1));
+  EXPECT_EQ(acks.ArrivedWord(0), 0b111u) << "there is no packet 0";
+  EXPECT_EQ(acks.ArrivedWord(64), uint64_t{1} << 6);
+  EXPECT_EQ(acks.ArrivedWord(128), uint64_t{1} << 2);
+  EXPECT_EQ(acks.ArrivedWord(1024), 0u);
+  acks.OnFloor(100);
+  EXPECT_EQ(acks.ArrivedWord(0), ~uint64_t{0});
+  EXPECT_EQ(acks.ArrivedWord(64), (uint64_t{1} << 36) - 1) << "nobody waits for those below";
+  EXPECT_EQ(acks.ArrivedWord(128), uint64_t{1} << 2);
+  for (uint64_t psn = 100; psn < 1000; ++psn) acks.OnAccepted(psn, false, 0, At(1));
+  acks.ReleaseIdleState();
+  EXPECT_EQ(acks.ArrivedWord(64), ~uint64_t{0});
+  EXPECT_EQ(acks.ArrivedWord(960), (uint64_t{1} << 41) - 1);
+  EXPECT_TRUE(acks.MayBeSent(5));
+  EXPECT_TRUE(acks.MayBeSent(20'000));
+  EXPECT_FALSE(acks.MayBeSent(60'000));
+}
+
 }  // namespace
 }  // namespace paceline
