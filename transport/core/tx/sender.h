@@ -272,6 +272,8 @@ class Sender {
   Time trust_path_order_from_;                       // path gaps count again from here on (after spurious ones)
   std::vector<LossSample> new_losses_;               // by flow and cause, until reported
   std::vector<uint8_t> new_loss_port_;
+  // What the peer says just now tells of packets below only which have arrived, not which are missing.
+  uint64_t told_from_ = 0;
 
   Time last_progress_;      // last acknowledgement of something new, or first send after idle
   RecentLongest quiet_;     // times without such news, but for those that losses were to blame for

@@ -87,6 +87,7 @@ void Sender::HandleFenced(const wire::FencedFrame& frame, Time now) {
   const uint64_t from = Unwrap(frame.from, asked);
   const uint64_t told = std::min({end, asked, from + frame.words * uint64_t{64}});
   AckTotals totals;
+  told_from_ = from;
   for (uint64_t psn = std::max(from, outstanding_.begin()); psn < told; ++psn) {
     const Outstanding& entry = outstanding_[psn];
     if (entry.state != Outstanding::State::kOutstanding || !entry.written || entry.remote_port != frame.port) continue;

@@ -202,6 +202,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   const uint64_t last = Unwrap(frame.last_psn, begin);
   const uint64_t cumulative = std::min(Unwrap(frame.cumulative, begin), end);
   const uint64_t base = Unwrap(frame.base, begin);
+  told_from_ = base > cumulative ? base : 0;
 
   Duration rtt;
   if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
@@ -343,11 +344,16 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
   const bool trusted = now >= trust_path_order_from_;
   uint64_t earlier = acked.previous_on_path;
   // What stands before this packet is judged now, or by time alone: later packets of the path need not look further
-  // back. (A packet that is resolved for another reason says nothing of those before it.)
+  // back. (A packet that is resolved for another reason says nothing of those before it.) But a write of which this
+  // acknowledgement does not tell may have arrived: it waits for one that does.
   acked.previous_on_path = 0;
   while (earlier >= outstanding_.begin() && earlier != 0) {
     const Outstanding& entry = outstanding_[earlier];
     const uint64_t next = entry.previous_on_path;
+    if (entry.state == Outstanding::State::kOutstanding && entry.written && earlier < told_from_) {
+      acked.previous_on_path = earlier;
+      return;
+    }
     if (entry.state == Outstanding::State::kOutstanding && (trusted || entry.written)) {
       OnPacketLost(earlier, LossCause::kPathGap, now);
     }

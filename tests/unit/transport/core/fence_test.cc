@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -238,6 +239,43 @@ TEST_F(FenceTest, ADeadPortIsFencedOnce) {
   Rounds(20, [] {});
   EXPECT_EQ(FencesAsked(), asked);
   EXPECT_LT(longest_, Duration::Millis(100));
+}
+
+// Acknowledgements tell of 512 packets. What arrived before these is told by the answer alone, and must not be written
+// again into memory that was given back.
+TEST_F(FenceTest, WhatHadArrivedIsNotWrittenAgain) {
+  StartWorld(2, 64 << 20);
+  GuardedBuffer& memory = NewBuffer(kBytes);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  Rounds(1, [] {});
+  bool first = true;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.kind == SegmentKind::kWrite && packet.payload_bytes > 0 && OnFirstCable(packet)) {
+      fate.drop = std::exchange(first, false);
+    }
+    if (packet.from == NetworkPort(1, 0) || packet.from == NetworkPort(1, 1)) fate.drop = true;
+  });
+  const uint64_t gap = Write(0, NewFilled(kBytes, 1), remote);  // its first segment is lost
+  std::vector<GuardedBuffer*> targets;
+  std::vector<uint64_t> writes;
+  for (int i = 0; i < 20; ++i) {
+    targets.push_back(&NewBuffer(kBytes));
+    const RemoteMemory target = Export(1, *targets.back(), kRemoteWrite);
+    writes.push_back(WriteImmediate(0, NewFilled(kBytes, 2), target, 0, 5));
+  }
+  const auto all_told = [&] { return host(1).completions.size() >= 1 + writes.size(); };
+  ASSERT_TRUE(world().RunUntil(all_told, Duration::Millis(15)));
+  for (GuardedBuffer* target : targets) {  // who got the immediate has the memory again
+    EXPECT_TRUE(target->Holds(2));
+    target->Poison();
+    for (uint32_t port = 0; port < 2; ++port) world().hca(1, port).Protect(target->data(), target->size());
+  }
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) { fate.drop = OnFirstCable(packet); });
+  AwaitOk(0, gap);
+  for (const uint64_t write : writes) AwaitOk(0, write);
+  EXPECT_TRUE(memory.Holds(1));
+  EXPECT_GE(FencesAsked(), 1u);
+  for (GuardedBuffer* target : targets) EXPECT_TRUE(target->Untouched());
 }
 
 // The peer answers nothing on a path it cannot fence: a copy might still land, so the connection ends, as it must.

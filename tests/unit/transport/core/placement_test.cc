@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -168,6 +169,36 @@ TEST_P(PlacementTest, APathThatDiesForGoodCostsNoOperation) {
   EXPECT_EQ(Await(0, write, Duration::Seconds(5)).status, OperationStatus::kOk);
   EXPECT_TRUE(memory.Holds(1));
   EXPECT_GE(endpoint(0).counters().fences_asked, 1u);
+}
+
+// An acknowledgement tells of the newest 512 packets at most. Of what was sent before these, and behind a gap, it does
+// not say that it is missing: writing it again would be writing into memory that its owner may have got back.
+TEST_P(PlacementTest, WhatAnAcknowledgementDoesNotTellOfIsNotLost) {
+  TearDown();
+  WorldOptions options = Options();
+  options.control_bytes = 64 << 20;
+  Start(options);
+  Exchange(0, 100);
+  bool first = true;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.kind == SegmentKind::kWrite && packet.payload_bytes > 0) fate.drop = std::exchange(first, false);
+    if (packet.from >= GetParam()) fate.drop = true;  // whatever the peer says
+  });
+  GuardedBuffer& memory = NewBuffer(100'000);
+  const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+  const uint64_t gap = Write(0, NewFilled(100'000, 1), remote);
+  GuardedBuffer& told = NewBuffer(8'000'000);
+  const uint64_t write = WriteImmediate(0, NewFilled(8'000'000, 2), Export(1, told, kRemoteWrite), 0, 5);
+  const size_t before = host(1).completions.size();
+  ASSERT_TRUE(world().RunUntil([&] { return host(1).completions.size() > before; }, Duration::Millis(15)));
+  EXPECT_TRUE(told.Holds(2));
+  told.Poison();  // its owner knows that it is complete
+  for (uint32_t port = 0; port < GetParam(); ++port) world().hca(1, port).Protect(told.data(), told.size());
+  network().SetHook(nullptr);
+  AwaitOk(0, write);
+  AwaitOk(0, gap);
+  EXPECT_TRUE(memory.Holds(1));
+  EXPECT_TRUE(told.Untouched());
 }
 
 // The peer time-out has passed by the clock, but hardly a question was asked meanwhile.
