@@ -359,6 +359,7 @@ void FakeVerbs::Fail(Qp& qp) {
 
 int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   auto& qp = *static_cast<Qp*>(handle);
+  if (devices_[qp.device].jammed) return EIO;
   const ibv_qp_state next = attributes->qp_state;
   const bool allowed =
       next == IBV_QPS_RESET || next == IBV_QPS_ERR || (next == IBV_QPS_INIT && qp.state == IBV_QPS_RESET) ||

@@ -46,6 +46,8 @@ class FakeVerbs final : public VerbsCalls {
   void SetPort(uint32_t device, bool up);
   // The card says something of itself, as that its completion queue is broken.
   void TellDevice(uint32_t device, ibv_event_type type);
+  // From here on the card changes no QP any more: whatever state they are in they keep.
+  void Jam(uint32_t device) { devices_[device].jammed = true; }
   // The QP fails, and its card says so. Receives that were posted to it come back.
   void FailQp(uint32_t number);
   // From here on a connected QP gets the number of the last one that was destroyed, as some cards give them.
@@ -102,6 +104,7 @@ class FakeVerbs final : public VerbsCalls {
     ibv_device device{};
     bool up = true;
     bool gids = true;
+    bool jammed = false;
     std::vector<uint32_t> free_numbers;  // of its connected QPs, the last destroyed at the end
     std::set<Context*> open;
   };

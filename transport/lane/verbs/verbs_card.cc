@@ -202,10 +202,10 @@ absl::Status VerbsCard::ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn) 
   return error == 0 ? absl::OkStatus() : Failed(port_, "ibv_modify_qp (RTS)", error);
 }
 
-void VerbsCard::Stop(ibv_qp* qp) {
+bool VerbsCard::Stop(ibv_qp* qp) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  calls_->ModifyQp(qp, &attributes, IBV_QP_STATE);
+  return calls_->ModifyQp(qp, &attributes, IBV_QP_STATE) == 0;
 }
 
 size_t VerbsCard::Poll(std::span<ibv_wc> out) {
@@ -231,6 +231,13 @@ bool VerbsCard::Drain() {
     drained_.insert(drained_.end(), list.begin(), list.begin() + count);
   }
   return drained_next_ < drained_.size();
+}
+
+void VerbsCard::PutBehind(uint64_t id) {
+  Drain();
+  ibv_wc& last = drained_.emplace_back();
+  last = {};
+  last.wr_id = id;
 }
 
 void VerbsCard::RefillArrivals() {

@@ -19,7 +19,8 @@
 namespace paceline {
 
 // What a work request was for, in the highest byte of its identifier; the rest is the maker's.
-enum class VerbsWork : uint8_t { kNothing, kDatagramSent, kDatagramArrived, kWriteSent, kWriteArrived };
+// kFenced is the lane's own, and no card's: VerbsCard::PutBehind.
+enum class VerbsWork : uint8_t { kNothing, kDatagramSent, kDatagramArrived, kWriteSent, kWriteArrived, kFenced };
 inline uint64_t WorkId(VerbsWork work, uint64_t rest) { return uint64_t{static_cast<uint8_t>(work)} << 56 | rest; }
 inline VerbsWork WorkOf(uint64_t id) { return static_cast<VerbsWork>(id >> 56); }
 inline uint64_t WorkRest(uint64_t id) { return id & ((uint64_t{1} << 56) - 1); }
@@ -72,14 +73,17 @@ class VerbsCard {
   };
   absl::Status ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remote& remote);
   absl::Status ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn);
-  // Nothing that was on its way to this QP is taken in from here on.
-  void Stop(ibv_qp* qp);
+  // Nothing that was on its way to this QP is taken in from here on. False: the card has not done it, so it is not
+  // known.
+  bool Stop(ibv_qp* qp);
   void Destroy(ibv_qp* qp) { calls_->DestroyQp(qp); }
 
   // The next completions, at most as many as `out` holds.
   size_t Poll(std::span<ibv_wc> out);
   // Takes in all completions that there are now; Poll hands them out. False: there were none.
   bool Drain();
+  // Poll hands it out, as a completion with this identifier, behind all that there are now.
+  void PutBehind(uint64_t id);
   // What Drain has taken in and Poll has not handed out.
   std::span<ibv_wc> drained() { return std::span(drained_).subspan(drained_next_); }
 

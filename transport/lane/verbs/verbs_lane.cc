@@ -49,6 +49,7 @@ class VerbsLane final : public Lane {
     paths_->Reset(peer, connection, entropy);
   }
   void EndWrites(uint32_t peer, uint32_t connection) override { paths_->EndConnection(peer, connection); }
+  void FenceWrites(uint32_t connection) override;
   int wait_descriptor() const override { return epoll_.get(); }
   bool PrepareToWait() override;
 
@@ -240,6 +241,13 @@ bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
       counters_.rx_bytes += arrived.bytes.size();
       return true;
     }
+    case VerbsWork::kFenced:
+      segment = RxSegment{};
+      segment.kind = SegmentKind::kFenced;
+      segment.connection = static_cast<uint32_t>(WorkRest(completion.wr_id));
+      segment.received_at = now_;
+      parts_.targets->EndStopped(segment.connection, now_);
+      return true;
     case VerbsWork::kWriteArrived: {
       parts_.card->OnWriteArrived();
       if (completion.status != IBV_WC_SUCCESS || completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
@@ -264,6 +272,12 @@ bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
     }
   }
   return false;
+}
+
+// What the card has placed by now it has told of, and Receive hands that out first. A card that does not stop a queue
+// pair may go on placing: nothing is promised for it.
+void VerbsLane::FenceWrites(uint32_t connection) {
+  if (parts_.targets->Stop(connection)) parts_.card->PutBehind(WorkId(VerbsWork::kFenced, connection));
 }
 
 void VerbsLane::OnOwnMessage(const VerbsDatagrams::Arrived& arrived) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace paceline {
 namespace {
@@ -27,6 +28,24 @@ void VerbsTargets::End(Target* target, Time now) {
   by_qp_.erase(qp->qp_num);
   card_->Stop(qp);  // from here on none of its writes is placed
   stopped_.push_back({qp, now});
+}
+
+bool VerbsTargets::Stop(uint32_t connection) {
+  bool all = true;
+  for (const auto& [number, target] : by_qp_) {
+    if (target->opened.connection != connection) continue;
+    target->stopped = card_->Stop(target->qp);
+    all = all && target->stopped;
+  }
+  return all;
+}
+
+void VerbsTargets::EndStopped(uint32_t connection, Time now) {
+  std::vector<Target*> ending;
+  for (const auto& [number, target] : by_qp_) {
+    if (target->stopped && target->opened.connection == connection) ending.push_back(target.get());
+  }
+  for (Target* target : ending) End(target, now);
 }
 
 void VerbsTargets::Poll(Time now) {

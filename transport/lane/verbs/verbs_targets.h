@@ -43,6 +43,11 @@ class VerbsTargets {
   };
   std::optional<Notice> OnQpError(const ibv_qp* qp, Time now);
 
+  // Nothing that was on its way to a QP of this connection is placed from here on. What had been placed is still told
+  // by OnArrival until EndStopped, which ends these QPs and no others. False: the card has not stopped them all.
+  bool Stop(uint32_t connection);
+  void EndStopped(uint32_t connection, Time now);
+
   // Lets go of QPs that were stopped long ago. Not between taking a completion from the card and OnArrival.
   void Poll(Time now);
 
@@ -53,6 +58,7 @@ class VerbsTargets {
     VerbsMessage answer;
     ibv_qp* qp = nullptr;
     Time last_used;
+    bool stopped = false;  // by Stop
   };
   struct Key {
     LaneAddress source;

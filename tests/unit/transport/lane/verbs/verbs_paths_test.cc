@@ -185,6 +185,114 @@ TEST_F(VerbsPathsTest, ACompletionThatWaitedForLongIsNotTakenForOneOfTheNextQp) 
   EXPECT_EQ(Immediates(Run()), List({3}));
 }
 
+// ---- fences
+
+TEST_F(VerbsPathsTest, AFenceRefusesWhatIsOnItsWay) {
+  Send(WriteOf(1, 100, 0));
+  Send(WriteOf(1, 100, 1));
+  Run();
+  cards_.hook = [](const Packet& packet) { return packet.write ? Fate::kPark : Fate::kDeliver; };
+  Send(WriteOf(2, 100, 0));
+  Send(WriteOf(2, 100, 1));
+  Run();
+  cards_.hook = nullptr;
+  b_->FenceWrites(7);
+  const auto told = Receive(*b_);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, SegmentKind::kFenced);
+  EXPECT_EQ(told[0].connection, 7u);
+  EXPECT_TRUE(cards_.PathQps(1).empty());
+  cards_.ReleaseParked();
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(memory_[0], 1u) << "a write landed behind the fence";
+  a_->EndWrites(to_b_, 7);
+  Send(WriteOf(3, 100));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+}
+
+TEST_F(VerbsPathsTest, WhatHadBeenPlacedIsToldBeforeTheFence) {
+  Send(WriteOf(1, 100));
+  Run();
+  Send(WriteOf(2, 100));
+  Send(WriteOf(3, 100));
+  Receive(*a_);  // what is on the wire is placed; B has not looked
+  b_->FenceWrites(7);
+  const auto told = Receive(*b_);
+  EXPECT_EQ(Immediates(told), List({2, 3}));
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[2].kind, SegmentKind::kFenced);
+}
+
+TEST_F(VerbsPathsTest, AFenceIsForOneConnection) {
+  Send(WriteOf(1, 100, 0, 7));
+  Send(WriteOf(2, 100, 0, 8));
+  Run();
+  b_->FenceWrites(7);
+  Run();
+  EXPECT_EQ(cards_.PathQps(1).size(), 1u);
+  Send(WriteOf(3, 100, 0, 8));
+  EXPECT_EQ(Immediates(Run()), List({3}));
+}
+
+TEST_F(VerbsPathsTest, AFenceWithNothingToRefuseHoldsToo) {
+  b_->FenceWrites(7);
+  const auto told = Receive(*b_);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].kind, SegmentKind::kFenced);
+}
+
+// The writer has given up its QP before and opens the next one: that one is not meant.
+TEST_F(VerbsPathsTest, APathThatIsOpenedBesideTheFenceStays) {
+  for (const bool before : {true, false}) {
+    SCOPED_TRACE(before);
+    const uint32_t connection = before ? 7 : 8;
+    Send(WriteOf(1, 100, 0, connection));
+    Run();
+    a_->EndWrites(to_b_, connection);
+    if (before) {
+      Send(WriteOf(2, 100, 0, connection));
+      Receive(*a_);  // Close and Open wait at B
+      b_->FenceWrites(connection);
+    } else {
+      b_->FenceWrites(connection);
+      Send(WriteOf(2, 100, 0, connection));
+    }
+    EXPECT_EQ(Immediates(Run()), List({2}));
+  }
+}
+
+// It may go on placing what comes: nothing is promised.
+TEST_F(VerbsPathsTest, ACardThatStopsNoQpHoldsNoFence) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.Jam(1);
+  b_->FenceWrites(7);
+  EXPECT_TRUE(Receive(*b_).empty());
+}
+
+// A lane whose port is down, or whose card has said that it is dead, still refuses what might come.
+TEST_F(VerbsPathsTest, ALaneThatIsDownHoldsAFence) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.SetPort(1, false);
+  Run(Duration::Millis(20));
+  EXPECT_FALSE(b_->status().up);
+  b_->FenceWrites(7);
+  EXPECT_EQ(Receive(*b_).size(), 1u);
+  Send(WriteOf(2, 100, 0, 8));
+  cards_.TellDevice(1, IBV_EVENT_DEVICE_FATAL);
+  Run(Duration::Millis(20));
+  b_->FenceWrites(8);
+  EXPECT_EQ(Receive(*b_).size(), 1u);
+}
+
+// What the caller is about to wait for is there.
+TEST_F(VerbsPathsTest, AFenceIsNotSleptThrough) {
+  b_->FenceWrites(7);
+  EXPECT_FALSE(b_->PrepareToWait());
+  EXPECT_EQ(Receive(*b_).size(), 1u);
+}
+
 TEST_F(VerbsPathsTest, StoppedQpsDoNotPileUp) {
   const size_t before = cards_.objects();
   for (uint32_t round = 0; round < 2000; ++round) {
