@@ -100,6 +100,8 @@ TEST_F(FenceTest, AnOwnPortThatStaysDownCostsAFewRoundTrips) {
   Rounds(4, [&] { CutOwnPort(); });
   EXPECT_LT(longest_, Duration::Millis(2));
   EXPECT_GT(endpoint(0).counters().lost_fenced, 0u);
+  EXPECT_EQ(world().hca(0, 0).writes_ended(), FencesAsked()) << "our card may still send what was fenced";
+  EXPECT_EQ(world().hca(0, 1).writes_ended(), 0u);
   EXPECT_EQ(endpoint(1).counters().fences_held, FencesAsked());
   ExpectNothingLate();
 }
@@ -278,7 +280,8 @@ TEST_F(FenceTest, WhatHadArrivedIsNotWrittenAgain) {
   for (GuardedBuffer* target : targets) EXPECT_TRUE(target->Untouched());
 }
 
-// The peer answers nothing on a path it cannot fence: a copy might still land, so the connection ends, as it must.
+// The peer answers nothing on a path it cannot fence: a copy might still land, so the connection ends, as it must, also
+// while it has other things to do.
 TEST_F(FenceTest, AFenceThatIsNeverPromisedEndsTheConnection) {
   world().hca(1, 0).set_fences(FakeHcaLane::Fences::kNever);
   Rounds(1, [] {});
@@ -287,7 +290,14 @@ TEST_F(FenceTest, AFenceThatIsNeverPromisedEndsTheConnection) {
   AwaitWrites();
   const Time start = now();
   CutOwnPort();
-  EXPECT_EQ(Await(0, send, Duration::Seconds(30)).status, OperationStatus::kPeerLost);
+  GuardedBuffer& small = NewFilled(100, 1);
+  const RemoteMemory remote = Export(1, NewBuffer(100), kRemoteWrite);
+  while (Done(0, send) == nullptr && now() - start < Duration::Seconds(30)) {
+    PostResult result;
+    Write(0, small, remote, 0, &result);
+    world().RunFor(Duration::Millis(50));
+  }
+  EXPECT_EQ(Await(0, send).status, OperationStatus::kPeerLost);
   EXPECT_GE(now() - start, Duration::Seconds(10));
   EXPECT_LT(now() - start, Duration::Seconds(12));
   EXPECT_EQ(Await(1, receive).status, OperationStatus::kConnectionClosed);
@@ -306,6 +316,41 @@ TEST_F(FenceTest, OneBlackPathOfTheOnlyPortIsFencedToo) {
       Duration::Seconds(10));
   EXPECT_GE(FencesAsked(), 1u);
   ExpectNothingLate();
+}
+
+// A peer of a version that knows no fences would drop the question as malformed: it gets none.
+TEST_F(FenceTest, APeerThatKnowsNoFencesIsAskedForNone) {
+  const auto addresses = [this](uint32_t at) {
+    return std::vector<LaneAddress>{world().lane(at, 0).address(), world().lane(at, 1).address()};
+  };
+  a_ = endpoint(0).ReserveConnection();
+  b_ = endpoint(1).ReserveConnection();
+  endpoint(0).Establish(a_, {.peer_connection = b_, .addresses = addresses(1), .fences = false}, now());
+  endpoint(1).Establish(b_, {.peer_connection = a_, .addresses = addresses(0)}, now());
+  Receive(1, *in_, 1, 0, nullptr, region_);
+  const uint64_t send = Send(0, NewFilled(kBytes, 1), 1);
+  AwaitWrites();
+  CutOwnPort();
+  EXPECT_EQ(Await(0, send, Duration::Seconds(30)).status, OperationStatus::kPeerLost);
+  EXPECT_EQ(FencesAsked(), 0u);
+  EXPECT_EQ(endpoint(1).counters().rx_malformed, 0u);
+}
+
+// The answer to an earlier question comes once more, while another one waits for its own.
+TEST_F(FenceTest, AnOldAnswerSaysNothingOfWhatWasSentBehindIt) {
+  Rounds(2, [&] { CutOwnPort(); });
+  const auto old_end = static_cast<uint32_t>(kBytes / 4096);  // of the first round, at most
+  world().hca(1, 1).set_fences(FakeHcaLane::Fences::kNever);
+  Receive(1, *in_, 1, 0, nullptr, region_);
+  Send(0, NewFilled(kBytes, 1), 1);
+  AwaitWrites();
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) { fate.drop = packet.kind == SegmentKind::kWrite; });
+  world().RunFor(Duration::Micros(15));
+  const uint64_t asked = FencesAsked(), lost = endpoint(0).counters().lost_fenced;
+  ASSERT_TRUE(world().RunUntil([&] { return FencesAsked() > asked; }, Duration::Seconds(2)));
+  const wire::FencedFrame frame{.port = 1, .words = limits::kFencedWords, .end = old_end, .from = 0};
+  InjectFrames(0, [&](wire::Writer& writer) { wire::WriteFenced(writer, frame); });
+  EXPECT_EQ(endpoint(0).counters().lost_fenced, lost);
 }
 
 // ---- peers that mean no good
@@ -341,7 +386,7 @@ TEST_F(FenceTest, AnAnswerThatNobodyAskedForSaysNothing) {
   network().SetHook([&](NetworkPacket&, Fate& fate) { fate.extra_delay = Duration::Millis(1); });
   const uint64_t receive = Receive(1, *in_, 1, 0, nullptr, region_);
   Send(0, NewFilled(kBytes, 1), 1);
-  ASSERT_TRUE(world().RunUntil([&] { return endpoint(0).counters().tx_data_bytes > before.tx_data_bytes + 100'000; }));
+  AwaitWrites();
   for (uint8_t port = 0; port < 2; ++port) {
     const wire::FencedFrame frame{.port = port, .words = limits::kFencedWords, .end = 16'000, .from = 0};
     InjectFrames(0, [&](wire::Writer& writer) { wire::WriteFenced(writer, frame); });

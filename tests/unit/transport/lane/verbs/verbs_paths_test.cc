@@ -197,12 +197,12 @@ TEST_F(VerbsPathsTest, AFenceRefusesWhatIsOnItsWay) {
   Run();
   cards_.hook = nullptr;
   b_->FenceWrites(7);
+  EXPECT_TRUE(cards_.PathQps(1).empty());
+  cards_.ReleaseParked();
   const auto told = Receive(*b_);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].kind, SegmentKind::kFenced);
   EXPECT_EQ(told[0].connection, 7u);
-  EXPECT_TRUE(cards_.PathQps(1).empty());
-  cards_.ReleaseParked();
   EXPECT_TRUE(Run().empty());
   EXPECT_EQ(memory_[0], 1u) << "a write landed behind the fence";
   a_->EndWrites(to_b_, 7);
