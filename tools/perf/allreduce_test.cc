@@ -156,7 +156,7 @@ absl::StatusOr<RankResult> RunAllreduceTest(Session& session, const TestSpec& sp
   if (absl::Status status = ring.Prepare(); !status.ok()) return status;
   const CounterDelta counters(session);
   RankResult warm;
-  const uint64_t warmup = spec.warmup != 0 ? spec.warmup : kCollectiveWarmup;
+  const uint64_t warmup = std::max<uint64_t>(spec.warmup.value_or(kCollectiveWarmup), 1);
   if (absl::Status status = ring.Run(warmup, warm); !status.ok()) return status;
   const auto operations = AgreeOnIterations(session, spec, warmup, warm.seconds);
   if (!operations.ok()) return operations.status();

@@ -33,7 +33,7 @@ void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
   app.add_option("--sizes", arguments.sizes, "a sweep FROM:TO, doubling");
   app.add_option("--iterations", arguments.iterations, "messages or operations in the timed part");
   app.add_option("--seconds", arguments.seconds, "length of the timed part instead (default 2; 0.5 each in a sweep)");
-  app.add_option("--warmup", arguments.warmup, "messages or operations before it");
+  app.add_option("--warmup", arguments.warmup, "messages or operations before it, 0: none");
   app.add_option("--window", arguments.window, "messages outstanding per rank (default by kind and size)");
   app.add_flag("--histogram", arguments.histogram, "print the latency histogram");
   app.add_option("--memory", arguments.memory, "host (gpu:N is planned)");

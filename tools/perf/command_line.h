@@ -23,7 +23,8 @@ struct PerfArguments {
   std::string listen;  // server
   std::string op = "send", size, sizes, rate, lane, device, memory = "host", impair, json, cc, progress;
   std::vector<std::string> cc_set;
-  uint64_t iterations = 0, warmup = 0, seed = 1;
+  uint64_t iterations = 0, seed = 1;
+  std::optional<uint64_t> warmup;
   double seconds = 0, interval = 0, link_gbps = 0;
   uint32_t window = 0, mtu = 0;
   std::optional<uint32_t> ranks;

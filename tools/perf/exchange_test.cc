@@ -218,7 +218,7 @@ absl::StatusOr<RankResult> RunExchangeTest(Session& session, const TestSpec& spe
   const CounterDelta counters(session);
 
   RankResult warm;
-  const uint64_t warmup = spec.warmup != 0 ? spec.warmup : kCollectiveWarmup;
+  const uint64_t warmup = std::max<uint64_t>(spec.warmup.value_or(kCollectiveWarmup), 1);
   if (absl::Status status = exchange.Run(warmup, false, warm); !status.ok()) return status;
   const auto rounds = AgreeOnIterations(session, spec, warmup, warm.seconds);
   if (!rounds.ok()) return rounds.status();

@@ -92,8 +92,10 @@ absl::StatusOr<RankResult> RunPairTest(Session& session, const TestSpec& spec, u
     return done;
   };
 
-  const uint64_t warmup = spec.warmup != 0 ? spec.warmup : std::clamp<uint64_t>((4u << 20) / size, 2, kWarmup);
-  if (auto warm = ping_pong(std::min(warmup, kWarmup), 0); !warm.ok()) return warm.status();
+  const uint64_t warmup = spec.warmup.value_or(std::clamp<uint64_t>((4u << 20) / size, 2, kWarmup));
+  if (warmup > 0) {
+    if (auto warm = ping_pong(std::min(warmup, kWarmup), 0); !warm.ok()) return warm.status();
+  }
   const bool whole = *op == PairOp::kRead || *op == PairOp::kAtomic;
   if (spec.rate == 0) {
     auto latency = ping_pong(spec.iterations, spec.seconds * kLatencyShare);
@@ -102,7 +104,9 @@ absl::StatusOr<RankResult> RunPairTest(Session& session, const TestSpec& spec, u
     result.latency_kind = whole ? "round trip" : "half round trip";
   }
 
-  if (auto warm = stream(warmup, 0); !warm.ok()) return warm.status();
+  if (warmup > 0) {
+    if (auto warm = stream(warmup, 0); !warm.ok()) return warm.status();
+  }
   if (spec.interval > 0 && initiator) {
     plan.interval = Duration::Nanos(static_cast<int64_t>(spec.interval * 1e9));
     plan.report = [last_seconds = 0.0, last_bytes = uint64_t{0}](double seconds, uint64_t messages,

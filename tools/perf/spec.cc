@@ -18,26 +18,27 @@ constexpr const char* kKinds[] = {"pair", "alltoall", "incast", "allreduce", "pe
 }  // namespace
 
 nlohmann::json TestSpec::ToJson() const {
-  return {{"format", 1},
-          {"kind", kind},
-          {"op", op},
-          {"sizes", sizes},
-          {"iterations", iterations},
-          {"seconds", seconds},
-          {"warmup", warmup},
-          {"window", window},
-          {"bidirectional", bidirectional},
-          {"rate", rate},
-          {"interval", interval},
-          {"seed", seed},
-          {"congestion_control", congestion_control}};
+  nlohmann::json json = {{"format", 2},
+                         {"kind", kind},
+                         {"op", op},
+                         {"sizes", sizes},
+                         {"iterations", iterations},
+                         {"seconds", seconds},
+                         {"window", window},
+                         {"bidirectional", bidirectional},
+                         {"rate", rate},
+                         {"interval", interval},
+                         {"seed", seed},
+                         {"congestion_control", congestion_control}};
+  if (warmup) json["warmup"] = *warmup;
+  return json;
 }
 
 absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   TestSpec spec;
   try {
-    if (!json.is_object() || json.value("format", 0) != 1) {
+    if (!json.is_object() || json.value("format", 0) != 2) {
       return absl::InvalidArgumentError("the other side is not a paceline perf of this version");
     }
     spec.kind = json.value("kind", spec.kind);
@@ -45,7 +46,7 @@ absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
     spec.sizes = json.value("sizes", spec.sizes);
     spec.iterations = json.value("iterations", spec.iterations);
     spec.seconds = json.value("seconds", spec.seconds);
-    spec.warmup = json.value("warmup", spec.warmup);
+    if (json.contains("warmup")) spec.warmup = json["warmup"].get<uint64_t>();
     spec.window = json.value("window", spec.window);
     spec.bidirectional = json.value("bidirectional", spec.bidirectional);
     spec.rate = json.value("rate", spec.rate);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,11 @@ struct TestSpec {
   std::string op = "send";                // pair: send, write, write_imm, read, atomic
   std::vector<uint64_t> sizes = {65536};  // bytes of a message; allreduce: of each rank's vector
   uint64_t iterations =
-      0;                // messages (pair, incast, permutation: per sender) or operations; 0: as many as `seconds` hold
-  double seconds = 2;   // length of the timed part when iterations is 0
-  uint64_t warmup = 0;  // messages or operations before the timed part; 0: the default of the kind
+      0;               // messages (pair, incast, permutation: per sender) or operations; 0: as many as `seconds` hold
+  double seconds = 2;  // length of the timed part when iterations is 0
+  // Messages or operations before the timed part; 0: none, though all ranks together do at least one. Nothing: the
+  // default of the kind.
+  std::optional<uint64_t> warmup;
   uint32_t window = 0;  // messages outstanding per rank; 0: the default of kind and size
   bool bidirectional = false;
   double rate = 0;      // open loop: bits of payload per second and sender; 0: as fast as the window allows

@@ -33,6 +33,8 @@ TEST(CommandLine, DefaultsOfAPair) {
   EXPECT_EQ(spec->op, "send");
   EXPECT_THAT(spec->sizes, ElementsAre(65536));
   EXPECT_EQ(spec->iterations, 0u);
+  EXPECT_EQ(spec->warmup, std::nullopt);
+  EXPECT_EQ(ToTestSpec(Parse({"local", "--warmup", "0"}))->warmup, 0u);
   EXPECT_DOUBLE_EQ(spec->seconds, 2);
 }
 

@@ -47,11 +47,15 @@ TEST(Spec, TravelsWhole) {
   const auto back = TestSpec::FromJson(spec.ToJson().dump());
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->ToJson(), spec.ToJson());
+  EXPECT_EQ(back->warmup, 6u);
+  spec.warmup = 0;
+  EXPECT_EQ(TestSpec::FromJson(spec.ToJson().dump())->warmup, 0u) << "none, and not the default";
+  EXPECT_EQ(TestSpec::FromJson(TestSpec().ToJson().dump())->warmup, std::nullopt);
 }
 
 TEST(Spec, StrangersAreRefused) {
-  for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 2}", "{\"format\": \"1\"}",
-                           "{\"format\": 1, \"kind\": 5}", "{\"format\": 1, \"sizes\": {\"a\": 1}}"}) {
+  for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 1}", "{\"format\": \"2\"}",
+                           "{\"format\": 2, \"kind\": 5}", "{\"format\": 2, \"sizes\": {\"a\": 1}}"}) {
     EXPECT_FALSE(TestSpec::FromJson(text).ok()) << text;
   }
 }
