@@ -145,6 +145,7 @@ int FakeVerbs::CloseDevice(ibv_context* handle) {
 int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) {
   *attributes = {};
   attributes->phys_port_cnt = 1;
+  attributes->sys_image_guid = htobe64(0x0200000000000001);
   attributes->max_cqe = max_cqe_;
   attributes->max_srq_wr = 16384;
   return 0;

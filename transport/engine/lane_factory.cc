@@ -166,6 +166,24 @@ absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
       absl::StrCat("lane \"", options.kind, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
 }
 
+absl::StatusOr<std::vector<LaneDeviceInfo>> ListVerbsDevices() {
+  std::vector<LaneDeviceInfo> list;
+  for (const VerbsPortInfo& port : ListVerbsLanePorts()) {
+    list.push_back({.name = port.name,
+                    .usable = port.reason.empty(),
+                    .is_virtual = port.sysfs.empty(),
+                    .mtu = port.mtu,
+                    .rate = port.rate,
+                    .port = port.number,
+                    .guid = port.guid,
+                    .sysfs = port.sysfs});
+  }
+  if (list.empty()) {
+    if (absl::Status status = CheckVerbsLane(); !status.ok()) return status;
+  }
+  return list;
+}
+
 }  // namespace
 
 std::vector<std::string> SplitDevices(const std::string& text) {
@@ -208,7 +226,8 @@ std::string FormatPeerAddress(const std::string& kind, const LaneAddress& addres
   return HasUdpAddresses(kind) ? FormatLaneAddress(address) : "";
 }
 
-absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {
+absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices(const std::string& kind) {
+  if (kind == "verbs") return ListVerbsDevices();
   const auto interfaces = ListUdpInterfaces();
   if (!interfaces.ok()) return interfaces.status();
   std::vector<LaneDeviceInfo> list;
@@ -218,7 +237,9 @@ absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices() {
                     .loopback = interface.loopback,
                     .is_virtual = interface.is_virtual,
                     .mtu = interface.mtu,
-                    .rate = interface.speed});
+                    .rate = interface.speed,
+                    .guid = interface.hardware_address,
+                    .sysfs = interface.is_virtual ? "" : absl::StrCat("/sys/class/net/", interface.name, "/device")});
   }
   return list;
 }

@@ -58,16 +58,21 @@ struct LaneKindInfo {
 // Every kind that Paceline has, usable here or not.
 std::vector<LaneKindInfo> ListLaneKinds();
 
-// A network interface of this machine that udp lanes may be made on, and xdp lanes if it is an Ethernet one.
+// What a lane may be made on: a network interface of this machine (udp, and xdp if it is an Ethernet one), a port of an
+// RDMA card (verbs).
 struct LaneDeviceInfo {
-  std::string name;
+  std::string name;     // as LaneFactoryOptions::devices takes it
   bool usable = false;  // up, with a carrier and an address
   bool loopback = false;
   bool is_virtual = false;  // no device of its own behind it
-  uint32_t mtu = 0;         // bytes of an IP packet
+  uint32_t mtu = 0;         // bytes of an IP packet; verbs: of its payload
   Rate rate;                // zero: the driver states none
+  uint32_t port = 0;        // which of its card's ports, from 1; 0: they are not numbered
+  uint64_t guid = 0;        // of the card, the same in every process; 0: not known
+  std::string sysfs;        // folder of the card; empty: there is none behind it
 };
 
-absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices();
+// For lanes of this kind, usable or not; of kinds that have no devices of their own, the network interfaces.
+absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices(const std::string& kind);
 
 }  // namespace paceline

@@ -5,8 +5,8 @@
 
 namespace paceline::api {
 
-Result<std::vector<Interface>> ListInterfaces() {
-  const auto devices = ListLaneDevices();
+Result<std::vector<Interface>> ListInterfaces(const std::string& lane) {
+  const auto devices = ListLaneDevices(lane);
   if (!devices.ok()) return FromAbsl(devices.status());
   std::vector<Interface> list;
   for (const LaneDeviceInfo& device : *devices) {
@@ -15,7 +15,10 @@ Result<std::vector<Interface>> ListInterfaces() {
                     .loopback = device.loopback,
                     .is_virtual = device.is_virtual,
                     .mtu = device.mtu,
-                    .gbps = device.rate.gbps()});
+                    .gbps = device.rate.gbps(),
+                    .port = device.port,
+                    .guid = device.guid,
+                    .sysfs = device.sysfs});
   }
   return list;
 }

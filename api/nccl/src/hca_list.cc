@@ -27,7 +27,8 @@ api::Result<HcaList> HcaList::Parse(std::string_view text) {
   if (names.empty() || odd) {
     return api::Status(api::StatusCode::kInvalidArgument,
                        "PACELINE_HCA=" + std::string(text) +
-                           ": write beginnings of interface names, comma separated; in front of all of them ^ to leave "
+                           ": write beginnings of the names of interfaces or of ports of RDMA cards, comma separated; "
+                           "in front of all of them ^ to leave "
                            "them out, = to take names as they are");
   }
   return list;
@@ -35,7 +36,9 @@ api::Result<HcaList> HcaList::Parse(std::string_view text) {
 
 bool HcaList::Takes(std::string_view name) const {
   const bool named = std::any_of(names_.begin(), names_.end(), [&](const std::string& entry) {
-    return exact_ ? name == entry : name.substr(0, entry.size()) == entry;
+    if (!name.starts_with(entry)) return false;
+    const std::string_view rest = name.substr(entry.size());
+    return !exact_ || rest.empty() || rest.front() == ':';
   });
   return named != excludes_;
 }

@@ -1,6 +1,6 @@
-// PACELINE_HCA: which network interfaces the plugin uses, in the way of NCCL_IB_HCA. A list of beginnings of names,
-// comma separated ("eth,ens"); a leading `=` takes the names as they are ("=eth1"), a leading `^` takes all but the
-// named ("^docker", "^=eth0").
+// PACELINE_HCA: which network interfaces, or ports of RDMA cards, the plugin uses, in the way of NCCL_IB_HCA. A list of
+// beginnings of names, comma separated ("eth,ens"); a leading `=` takes the names as they are ("=eth1"; "=mlx5_0" takes
+// all ports of that card, "=mlx5_0:1" one), a leading `^` takes all but the named ("^docker", "^=eth0").
 //
 // Thread rule: values.
 #pragma once

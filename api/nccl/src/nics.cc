@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_join.h"
 #include "api/nccl/src/hca_list.h"
@@ -10,43 +9,17 @@
 namespace paceline::nccl {
 namespace {
 
-constexpr double kAssumedGbps = 10;  // of an interface whose driver states none, as NCCL does for sockets
+constexpr double kAssumedGbps = 10;  // of a device whose driver states none, as NCCL does for sockets
 
 using api::Interface;
 using api::Status;
 using api::StatusCode;
 
-std::string PciPathOf(const std::string& interface) {
+// Where the card stands among the machine's devices; empty where there is none.
+std::string PciPathOf(const Interface& interface) {
   std::error_code error;
-  const auto path = std::filesystem::canonical("/sys/class/net/" + interface + "/device", error);
+  const auto path = std::filesystem::canonical(interface.sysfs, error);
   return error ? std::string() : path.string();
-}
-
-// The hardware address as a number: the same for every process that uses the card. 0: there is none.
-uint64_t HardwareAddressOf(const std::string& interface) {
-  std::ifstream file("/sys/class/net/" + interface + "/address");
-  std::string text;
-  file >> text;
-  std::erase(text, ':');
-  uint64_t value = 0;
-  for (const char digit : text.substr(0, 16)) {
-    const size_t nibble = std::string("0123456789abcdef").find(digit);
-    if (nibble == std::string::npos) return 0;
-    value = value << 4 | nibble;
-  }
-  return value;
-}
-
-Nic NicOf(const Interface& interface, int number, double stated_gbps) {
-  Nic nic{.name = interface.name, .bind = {interface.name}};
-  nic.pci_path = PciPathOf(interface.name);
-  nic.guid = HardwareAddressOf(interface.name);
-  if (nic.guid == 0) nic.guid = static_cast<uint64_t>(number) + 1;
-  const double gbps = stated_gbps > 0 ? stated_gbps : interface.gbps > 0 ? interface.gbps : kAssumedGbps;
-  nic.speed_mbps = static_cast<int>(gbps * 1000);
-  nic.parts = {number};
-  nic.open_to_others = !interface.loopback;
-  return nic;
 }
 
 Nic SharedMemoryNic(double stated_gbps) {
@@ -64,6 +37,27 @@ std::string NamesOf(const std::vector<Interface>& interfaces) {
 }
 
 }  // namespace
+
+Nic NicOf(const Interface& interface, int number, double stated_gbps) {
+  Nic nic{.name = interface.name, .bind = {interface.name}};
+  nic.pci_path = PciPathOf(interface);
+  nic.port = static_cast<int>(interface.port);
+  nic.guid = interface.guid != 0 ? interface.guid : static_cast<uint64_t>(number) + 1;
+  const double gbps = stated_gbps > 0 ? stated_gbps : interface.gbps > 0 ? interface.gbps : kAssumedGbps;
+  nic.speed_mbps = static_cast<int>(gbps * 1000);
+  nic.parts = {number};
+  nic.open_to_others = !interface.loopback;
+  return nic;
+}
+
+const Interface* Named(const std::vector<Interface>& interfaces, const std::string& bind) {
+  const Interface* found = nullptr;
+  for (const Interface& one : interfaces) {
+    if (one.name == bind) return &one;
+    if (found == nullptr && one.usable && one.name.starts_with(bind + ":")) found = &one;
+  }
+  return found;
+}
 
 api::Result<std::vector<Interface>> ChooseInterfaces(const std::vector<Interface>& interfaces, const std::string& hca) {
   std::vector<Interface> usable;
@@ -84,7 +78,7 @@ api::Result<std::vector<Interface>> ChooseInterfaces(const std::vector<Interface
   }
   if (chosen.empty()) {
     return Status(StatusCode::kNotFound,
-                  (hca.empty() ? std::string("no usable interface") : "PACELINE_HCA=" + hca + ": no usable interface") +
+                  (hca.empty() ? std::string("no usable device") : "PACELINE_HCA=" + hca + ": no usable device") +
                       "; there are: " + NamesOf(interfaces));
   }
   return chosen;
@@ -95,7 +89,7 @@ api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::stri
   if (options.lane == "shm") {
     result.nics_.push_back(SharedMemoryNic(options.link_gbps));
   } else {
-    const auto interfaces = api::ListInterfaces();
+    const auto interfaces = api::ListInterfaces(options.lane);
     if (!interfaces.ok()) return interfaces.status();
     if (!hca.empty() || options.bind.empty()) {
       const auto chosen = ChooseInterfaces(*interfaces, hca);
@@ -104,12 +98,11 @@ api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::stri
         result.nics_.push_back(NicOf(one, static_cast<int>(result.nics_.size()), options.link_gbps));
       }
     } else {
-      for (const std::string& bind : options.bind) {  // interfaces or addresses
-        const auto known = std::find_if(interfaces->begin(), interfaces->end(),
-                                        [&](const Interface& one) { return one.name == bind; });
-        const Interface named{.name = bind, .loopback = bind.starts_with("127.") || bind.starts_with("[::1]")};
-        result.nics_.push_back(NicOf(known == interfaces->end() ? named : *known, static_cast<int>(result.nics_.size()),
-                                     options.link_gbps));
+      for (const std::string& bind : options.bind) {
+        const Interface* known = Named(*interfaces, bind);
+        const Interface address{.name = bind, .loopback = bind.starts_with("127.") || bind.starts_with("[::1]")};
+        result.nics_.push_back(
+            NicOf(known == nullptr ? address : *known, static_cast<int>(result.nics_.size()), options.link_gbps));
       }
     }
   }

@@ -1,6 +1,6 @@
-// The devices that NCCL sees: the interfaces of this machine that PACELINE_HCA or PACELINE_BIND name, or a sensible
-// choice; behind them, with higher numbers, the virtual devices that NCCL has made of several. With PACELINE_LANE=shm
-// there is one device, without an interface.
+// The devices that NCCL sees: what a context of the lane can be bound to (network interfaces; with PACELINE_LANE=verbs
+// ports of RDMA cards) and PACELINE_HCA or PACELINE_BIND name, or a sensible choice; behind them, with higher numbers,
+// the virtual devices that NCCL has made of several. With PACELINE_LANE=shm there is one device, without an interface.
 //
 // Thread rule: under the plugin's lock. Names and paths handed out live as long as the object.
 #pragma once
@@ -23,6 +23,7 @@ struct Nic {
   std::vector<std::string> bind;  // ContextOptions::bind
   std::string pci_path;           // empty: not a PCI device
   uint64_t guid = 0;
+  int port = 0;  // of its card's, from 1; 0: they are not numbered
   int speed_mbps = 0;
   std::vector<int> parts;       // its own number, or those of the devices that it is made of
   bool open_to_others = false;  // other machines reach it
@@ -32,6 +33,13 @@ struct Nic {
 // else virtual ones, else the loopback. Only usable ones. Fails with the reason where none is left.
 api::Result<std::vector<api::Interface>> ChooseInterfaces(const std::vector<api::Interface>& interfaces,
                                                           const std::string& hca);
+
+// What an entry of PACELINE_BIND names: an interface, a port of an RDMA card, or, where it names the card, the port
+// that a context would take. nullptr: an address, or nothing that is here.
+const api::Interface* Named(const std::vector<api::Interface>& interfaces, const std::string& bind);
+
+// The device of this number. `stated_gbps`: PACELINE_LINK_GBPS; 0: as the driver says.
+Nic NicOf(const api::Interface& interface, int number, double stated_gbps);
 
 class Nics {
  public:

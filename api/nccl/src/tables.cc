@@ -25,7 +25,7 @@ Result GetProperties(int device, Properties* out) {
   out->guid = nic.guid;
   out->pointer_support = found.pointer_support;
   out->speed = nic.speed_mbps;
-  out->port = 0;
+  out->port = nic.port;
   out->latency = 0;  // not stated: NCCL reckons with its own
   out->max_comms = 65536;
   out->max_receives = kMaxReceives;
@@ -35,7 +35,7 @@ Result GetProperties(int device, Properties* out) {
   }
   if constexpr (requires { out->registration_is_global; }) out->registration_is_global = 1;
   if constexpr (requires { out->virtual_device; }) {
-    out->force_flush = 0;  // the processor places data before it says so: there is nothing that could cross
+    out->force_flush = 0;  // data are in place before a request is done: there is nothing that could cross
     out->max_p2p_bytes = found.most_bytes;
     out->max_collective_bytes = found.most_bytes;
     out->virtual_device.count = static_cast<int>(nic.parts.size());

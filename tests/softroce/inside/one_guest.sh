@@ -1,5 +1,5 @@
 # One guest with two RDMA devices, each of which talks to itself: what `paceline info` says, every lane held to its
-# contract, and `paceline perf` between processes.
+# contract, `paceline perf` between processes, and the NCCL plugin under its driver.
 #   one_guest.sh FOLDER_OF_THE_BUILD
 set -uo pipefail
 . "$(dirname "$0")/devices.sh"
@@ -26,4 +26,16 @@ check "send with a progress thread" timeout 60 "$paceline" perf local --lane ver
   --iterations 20 --progress thread
 check "alltoall of 4 processes" timeout 60 "$paceline" perf alltoall --ranks 4 --lane verbs --device rxe0 --size 32K \
   --iterations 3
+
+# nccl NAME ARGUMENT ...: the NCCL plugin over the verbs lane, driven as NCCL does.
+nccl() {
+  local name=$1
+  shift
+  check "NCCL plugin, $name" env PACELINE_LANE=verbs PACELINE_HCA=rxe timeout 120 "$1/tests/nccl_net_driver" \
+    --plugin "$1/lib/libnccl-net-paceline.so" "${@:2}"
+}
+for version in 6 7 8 9 10 11; do nccl "version $version" "$1" --version $version --checks sizes,groups,ring,tree; done
+nccl "version 12, all checks" "$1" --version 12
+nccl "both devices as one" "$1" --merge 2 --checks sizes,in_flight,ring
+PACELINE_GPU_STAGING=1 LD_LIBRARY_PATH=$1/tests/fake_cuda nccl "memory of a GPU, by staging" "$1" --checks gpu,gpu_ahead
 finish

@@ -65,6 +65,11 @@ UdpInterface ParseLink(const nlmsghdr* message) {
       interface.name = static_cast<const char*>(RTA_DATA(attribute));
     } else if (attribute->rta_type == IFLA_MTU) {
       std::memcpy(&interface.mtu, RTA_DATA(attribute), sizeof(interface.mtu));
+    } else if (attribute->rta_type == IFLA_ADDRESS) {
+      const auto* bytes = static_cast<const uint8_t*>(RTA_DATA(attribute));
+      for (size_t i = 0; i < std::min<size_t>(RTA_PAYLOAD(attribute), sizeof(uint64_t)); ++i) {
+        interface.hardware_address = interface.hardware_address << 8 | bytes[i];
+      }
     } else if (attribute->rta_type == kParentDeviceName) {
       interface.is_virtual = false;
     }

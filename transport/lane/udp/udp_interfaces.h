@@ -23,6 +23,7 @@ struct UdpInterface {
   bool loopback = false;
   bool is_virtual = false;               // no device of its own behind it: lo, veth, tun, bridge, bond, vlan, ...
   Rate speed;                            // zero when not known; never known for virtual ones
+  uint64_t hardware_address = 0;         // its first eight bytes, as a number; 0: it has none
   std::vector<SocketAddress> addresses;  // port 0; IPv4 first, then IPv6 with link-local ones last
   std::vector<uint32_t> prefix_bits;     // of each address
 };

@@ -1,7 +1,10 @@
 #include "transport/lane/verbs/verbs_devices.h"
 
+#include <endian.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/numbers.h"
@@ -64,6 +67,12 @@ int NumaNode(const ibv_device& device) {
   std::ifstream file(absl::StrCat(device.ibdev_path, "/device/numa_node"));
   int node = -1;
   return file >> node ? node : -1;
+}
+
+std::string SysfsOf(const ibv_device& device) {
+  std::string path = absl::StrCat(device.ibdev_path, "/device");
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? path : std::string();
 }
 
 // The larger the better.
@@ -137,6 +146,8 @@ std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls) {
       for (uint8_t number = 1; number <= attributes.phys_port_cnt; ++number) {
         ports.push_back(LookAtVerbsPort(calls, context, device->name, number));
         ports.back().numa_node = NumaNode(*device);
+        ports.back().guid = be64toh(attributes.sys_image_guid);
+        ports.back().sysfs = SysfsOf(*device);
       }
     }
     calls.CloseDevice(context);

@@ -24,6 +24,9 @@ std::vector<VerbsPortInfo> ListVerbsLanePorts() {
     info.rate = port.rate;
     info.mtu = port.mtu;
     info.numa_node = port.numa_node;
+    info.number = port.number;
+    info.guid = port.guid;
+    info.sysfs = port.sysfs;
     info.reason = port.reason();
   }
   return list;

@@ -45,6 +45,9 @@ struct VerbsPortInfo {
   Rate rate;            // zero when not known
   uint32_t mtu = 0;     // bytes of payload in a packet
   int numa_node = -1;   // -1: not known
+  uint32_t number = 1;  // of its card's ports
+  uint64_t guid = 0;    // of the card, the same for all its ports; 0: not known
+  std::string sysfs;    // folder of the card; empty: there is none behind it
   std::string reason;   // why it cannot be used; empty when it can
 };
 std::vector<VerbsPortInfo> ListVerbsLanePorts();

@@ -25,6 +25,15 @@ TEST(HcaListTest, EqualsTakesNamesAsTheyAre) {
   EXPECT_FALSE(Takes("=eth1", "eth12"));
 }
 
+TEST(HcaListTest, ACardStandsForItsPorts) {
+  EXPECT_TRUE(Takes("mlx5_1", "mlx5_1:1"));
+  EXPECT_TRUE(Takes("=mlx5_1", "mlx5_1:2"));
+  EXPECT_FALSE(Takes("=mlx5_1", "mlx5_10:1"));
+  EXPECT_TRUE(Takes("=mlx5_1:2", "mlx5_1:2"));
+  EXPECT_FALSE(Takes("=mlx5_1:2", "mlx5_1:1"));
+  EXPECT_FALSE(Takes("^=mlx5_1", "mlx5_1:1"));
+}
+
 TEST(HcaListTest, CaretLeavesOut) {
   EXPECT_FALSE(Takes("^eth", "eth0"));
   EXPECT_TRUE(Takes("^eth", "ens1"));

@@ -36,6 +36,30 @@ TEST(NicsTest, TheListChoosesAmongWhatIsUsable) {
               ElementsAre(AllOf(HasSubstr("PACELINE_HCA=eth"), HasSubstr("eth9 (down or without address)"))));
 }
 
+TEST(NicsTest, PortsOfCardsAreDevicesLikeInterfaces) {
+  const api::Interface soft = {.name = "rxe0:1", .usable = true, .is_virtual = true, .port = 1, .guid = 0x5054};
+  const api::Interface down = {.name = "rxe1:1", .is_virtual = true, .port = 1};
+  EXPECT_THAT(Chosen({soft, down}, ""), ElementsAre("rxe0:1"));
+  EXPECT_THAT(Chosen({soft, Card("mlx5_0:1"), Card("mlx5_0:2")}, ""), ElementsAre("mlx5_0:1", "mlx5_0:2"));
+  const Nic nic = NicOf(soft, 3, 0);
+  EXPECT_EQ(nic.port, 1);
+  EXPECT_EQ(nic.guid, 0x5054u);
+  EXPECT_THAT(nic.bind, ElementsAre("rxe0:1"));
+  EXPECT_TRUE(nic.open_to_others);
+  EXPECT_EQ(NicOf(down, 3, 0).guid, 4u) << "one of its own, where the card has none";
+  const std::vector<api::Interface> ports = {down, soft, Card("rxe00:1")};
+  EXPECT_EQ(Named(ports, "rxe0"), &ports[1]);
+  EXPECT_EQ(Named(ports, "rxe1:1"), &ports[0]);
+  EXPECT_EQ(Named(ports, "rxe1"), nullptr) << "none of its ports is usable";
+}
+
+TEST(NicsTest, ALaneWithoutDevicesSaysWhy) {
+  if (const auto ports = api::ListInterfaces("verbs"); ports.ok()) GTEST_SKIP() << "RDMA devices are here";
+  const auto nics = Nics::Find({.lane = "verbs"}, "");
+  ASSERT_FALSE(nics.ok());
+  EXPECT_NE(nics.status().message(), "");
+}
+
 TEST(NicsTest, PartsOfAVirtualDeviceAddUp) {
   auto nics = Nics::Find({.bind = {"127.0.0.1", "127.0.0.2"}, .link_gbps = 40}, "");
   ASSERT_TRUE(nics.ok()) << nics.status().message();

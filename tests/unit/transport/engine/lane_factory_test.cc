@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace paceline {
 namespace {
 
@@ -51,6 +53,32 @@ TEST(LaneFactory, NamesWhatIsWrong) {
   options.kind = "udp";
   options.devices = {"no_such_card0"};
   EXPECT_THAT(ErrorOf(options), HasSubstr("no_such_card0"));
+}
+
+TEST(LaneFactory, InterfacesAreTheDevicesOfMostLanes) {
+  const auto devices = ListLaneDevices("udp");
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  bool loopback = false;
+  for (const LaneDeviceInfo& device : *devices) {
+    loopback |= device.loopback;
+    // Another network namespace's devices may be in /sys: what is not there cannot be compared.
+    std::ifstream file("/sys/class/net/" + device.name + "/address");
+    std::string address;
+    if (!(file >> address)) continue;
+    std::erase(address, ':');
+    EXPECT_EQ(device.guid, std::stoull(address.substr(0, 16), nullptr, 16)) << device.name;
+    EXPECT_EQ(device.sysfs.empty(), device.is_virtual) << device.name;
+  }
+  EXPECT_TRUE(loopback);
+}
+
+TEST(LaneFactory, PortsOfCardsAreThoseOfVerbs) {
+  const auto devices = ListLaneDevices("verbs");
+  if (!devices.ok()) {
+    EXPECT_FALSE(devices.status().message().empty());
+    return;
+  }
+  for (const LaneDeviceInfo& device : *devices) EXPECT_GE(device.port, 1u) << device.name;
 }
 
 TEST(LaneFactory, ADevicesSettingsStayWithIt) {

@@ -22,6 +22,8 @@ TEST(VerbsDevices, PortsAreSeenWithWhatTheyAre) {
   EXPECT_DOUBLE_EQ(ports[1].rate.gbps(), 200);  // 4 lanes of 50 Gb/s
   EXPECT_EQ(ports[1].gid[15], 2u);
   EXPECT_EQ(ports[1].gid_index, 1u) << "the IPv4 one, not the link-local one";
+  EXPECT_EQ(ports[1].guid, 0x0200000000000001u);
+  EXPECT_EQ(ports[1].sysfs, "") << "there is no card behind it";
   EXPECT_EQ(ports[1].reason(), "");
   EXPECT_EQ(cards.objects(), 0u);
 }
