@@ -1,5 +1,5 @@
 # One guest with two RDMA devices, each of which talks to itself: what `paceline info` says, every lane held to its
-# contract, `paceline perf` between processes, and the NCCL plugin under its driver.
+# contract, `paceline perf` between processes, the NCCL plugin under its driver, and what writes cost.
 #   one_guest.sh FOLDER_OF_THE_BUILD
 set -uo pipefail
 . "$(dirname "$0")/devices.sh"
@@ -38,4 +38,22 @@ for version in 6 7 8 9 10 11; do nccl "version $version" "$1" --version $version
 nccl "version 12, all checks" "$1" --version 12
 nccl "both devices as one" "$1" --merge 2 --checks sizes,in_flight,ring
 PACELINE_GPU_STAGING=1 LD_LIBRARY_PATH=$1/tests/fake_cuda nccl "memory of a GPU, by staging" "$1" --checks gpu,gpu_ahead
+
+# What writes of 64 KiB take in instructions, the device's user-space provider included: at most three times a bare loop.
+cost() {
+  local rounds=200 bare lane
+  valgrind --tool=callgrind --callgrind-out-file=/run/cost --toggle-collect='*Counted*' --dump-before='*IsDone*' \
+    "$1/tests/verbs_write_cost" rxe0 $rounds >/run/out 2>&1 || { cat /run/out; return 1; }
+  bare=$(sed -n 's/^summary: //p' /run/cost.1)
+  lane=$(sed -n 's/^summary: //p' /run/cost.2)
+  echo "  64 KiB in 16 writes: $((lane / rounds)) instructions by the lane, $((bare / rounds)) by a bare loop," \
+    "$((100 * lane / bare)) %"
+  ((lane <= 3 * bare))
+}
+if [[ -x $1/tests/verbs_write_cost ]] && command -v valgrind >/dev/null; then
+  cost "$1"
+  report "what writes cost" $?
+else
+  echo "what writes cost: skipped, valgrind or the headers of libibverbs are not there"
+fi
 finish
