@@ -34,12 +34,15 @@ check() {
   report "$name" $status
 }
 
-# report NAME STATUS
+# report NAME STATUS: with the seconds since the last report.
+reported=0
 report() {
+  local took=$((SECONDS - reported))
+  reported=$SECONDS
   if (($2 == 0)); then
-    echo "$1: passed"
+    echo "$1: passed ($took s)"
   else
-    echo "$1: FAILED (status $2)"
+    echo "$1: FAILED (status $2, $took s)"
     failures=$((failures + 1))
   fi
 }
