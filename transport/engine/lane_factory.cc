@@ -107,6 +107,7 @@ absl::StatusOr<Lanes> CreateVerbsLanes(const LaneFactoryOptions& options) {
     verbs.device = device;
     verbs.mtu = options.mtu;
     verbs.link_rate = options.link_rate;
+    verbs.reliable = options.verbs_reliable;
     if (options.entropies != 0) verbs.entropies = std::min(options.entropies, kMostVerbsEntropies);
     auto lane = CreateVerbsLane(verbs);
     if (!lane.ok()) return lane.status();

@@ -26,10 +26,11 @@ struct LaneFactoryOptions {
   // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload; xdp: of one chunk at most);
   // 0: the port's.
   uint32_t mtu = 0;
-  Rate link_rate;          // zero: as the driver states it
-  uint32_t entropies = 0;  // udp, xdp, verbs: routes to a peer, at most 64 of verbs; 0: the lane's own number
-  Impairment impairment;   // none: lanes as they are
-  std::string dpdk_eal;    // dpdk: arguments for EAL, instead of or beside those that are chosen
+  Rate link_rate;               // zero: as the driver states it
+  uint32_t entropies = 0;       // udp, xdp, verbs: routes to a peer, at most 64 of verbs; 0: the lane's own number
+  Impairment impairment;        // none: lanes as they are
+  std::string dpdk_eal;         // dpdk: arguments for EAL, instead of or beside those that are chosen
+  bool verbs_reliable = false;  // verbs: writes on RC instead of UC
   // udp, xdp, dpdk: the IP header's byte of that name, but for its two ECN bits, which are the lane's.
   uint8_t traffic_class = 0;
 };

@@ -36,6 +36,9 @@ struct ContextOptions {
   // (docs/lanes/dpdk.md); only in the process's first context with lane "dpdk", and not where the application runs
   // DPDK.
   std::string dpdk_eal;
+  // PACELINE_VERBS_RELIABLE: 1 or 0; with lane "verbs": writes travel on reliable connections (RC), where the card
+  // sends again what is lost, instead of unreliable ones (UC); of the writing side, peers go along.
+  bool verbs_reliable = false;
   std::string impair;  // PACELINE_IMPAIR: a bad network on purpose, "loss=1%,dup=1%": see docs/tuning.md
 
   // -- security (docs/security.md)

@@ -121,6 +121,7 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
   result.mtu = options.mtu;
   result.entropies = options.entropies;
   result.dpdk_eal = options.dpdk_eal;
+  result.verbs_reliable = options.verbs_reliable;
   result.traffic_class = options.traffic_class;
   if (!(options.link_gbps >= 0)) {
     return Status(StatusCode::kInvalidArgument,

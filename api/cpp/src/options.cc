@@ -90,6 +90,7 @@ Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) 
   reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
   reader.Number("PACELINE_TRAFFIC_CLASS", options.traffic_class);
   reader.Text("PACELINE_DPDK_EAL", options.dpdk_eal);
+  reader.Switch("PACELINE_VERBS_RELIABLE", options.verbs_reliable);
   reader.Text("PACELINE_IMPAIR", options.impair);
   reader.Text("PACELINE_KEY_FILE", options.key_file);
   reader.Switch("PACELINE_ENCRYPT", options.encrypt);

@@ -133,4 +133,15 @@ if ((GUEST == 1)); then
   grep -q '"port_changes"' /run/json
   report "the link was down meanwhile" $?
 fi
+
+# Reliable connections: the same, and the queue pairs are what was asked for.
+export PACELINE_VERBS_RELIABLE=1
+while sleep 0.5; do rdma resource show qp; done >/run/qps 2>&1 &
+watching=$!
+for op in send write; do pair "$op of 1 MiB over two devices, RC" --op $op --size 1M --iterations 10; done
+kill $watching
+grep -q 'type RC' /run/qps && ! grep -q 'type UC' /run/qps
+report "the queue pairs are RC" $?
+for name in "${names[@]}"; do tc qdisc add dev "$name" root netem loss 1%; done
+pair "write of 1 MiB over two devices, RC, 1 % loss both ways" --op write --size 1M --iterations 4
 finish

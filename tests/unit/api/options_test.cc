@@ -53,6 +53,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
   setenv("PACELINE_TRAFFIC_CLASS", "104", 1);
   setenv("PACELINE_DPDK_EAL", "-m 512", 1);
+  setenv("PACELINE_VERBS_RELIABLE", "1", 1);
   setenv("PACELINE_MATCHED_SENDS", "1", 1);
   setenv("PACELINE_ORDERED_PLACEMENT", "1", 1);
   auto options = ContextOptions::FromEnvironment();
@@ -66,6 +67,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_EQ(options->peer_timeout_ms, 1500u);
   EXPECT_EQ(ToLaneOptions(*options)->traffic_class, 104);
   EXPECT_EQ(ToLaneOptions(*options)->dpdk_eal, "-m 512");
+  EXPECT_TRUE(ToLaneOptions(*options)->verbs_reliable);
   options->congestion_control_parameters.clear();
   EXPECT_EQ(ToEngineOptions(*options)->endpoint.eager_bytes, 0u);
   EXPECT_TRUE(ToEngineOptions(*options)->endpoint.ordered_placement);
