@@ -2,24 +2,20 @@
 tools/compare_mpi."""
 
 import argparse
-import datetime
-import json
-import os
 import pathlib
-import platform
 import shlex
 import shutil
-import signal
 import sys
-import time
-
-import networks
-import page
-import runs
-import summary
-from transports import TRANSPORTS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools/lib"))
+
+import networks  # noqa: E402
+import runs  # noqa: E402
+import summary  # noqa: E402
+from comparison import console, hosts, output  # noqa: E402
+from transports import TRANSPORTS  # noqa: E402
+
 LABELS = {transport.name: transport.label for transport in TRANSPORTS}
 
 
@@ -34,15 +30,18 @@ def parse():
     )
     parser.add_argument(
         "--networks",
-        type=_list_of(networks.NAMES),
+        type=console.list_of(networks.NAMES),
         default=networks.NAMES,
         help="comma separated, of " + ", ".join(networks.NAMES),
     )
     parser.add_argument(
-        "--transports", type=_list_of(LABELS), default=list(LABELS), help="comma separated, of " + ", ".join(LABELS)
+        "--transports",
+        type=console.list_of(LABELS),
+        default=list(LABELS),
+        help="comma separated, of " + ", ".join(LABELS),
     )
     parser.add_argument(
-        "--ranks", type=_list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8"
+        "--ranks", type=console.list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8"
     )
     parser.add_argument("--sizes", default="8,65536,1048576,16777216", help="bytes, of the collectives")
     parser.add_argument("--pair-sizes", default="8,4096,65536,1048576", help="bytes, of the messages between two ranks")
@@ -62,58 +61,11 @@ def parse():
     return options
 
 
-def _list_of(known):
-    def check(text):
-        values = text.split(",")
-        for value in values:
-            if value not in known:
-                raise argparse.ArgumentTypeError(f"{value} is none of {', '.join(known)}")
-        return values
-
-    return check
-
-
 def plan(options):
     """Of one network: (ranks, arguments of the measuring program), in the order of the tables."""
     jobs = [] if options.no_pairs else [(2, "latency,bandwidth", options.pair_sizes)]
     jobs += [(int(ranks), "allreduce,alltoall", options.sizes) for ranks in options.ranks]
     return [(ranks, ["--ops", ops, "--sizes", sizes, "--seconds", str(options.seconds)]) for ranks, ops, sizes in jobs]
-
-
-def machine():
-    model = "unknown processor"
-    with open("/proc/cpuinfo") as info:
-        for line in info:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    today = datetime.date.today().isoformat()
-    load = os.getloadavg()[0]
-    cores = len(os.sched_getaffinity(0))
-    return f"{today}; {model}, {cores} cores; Linux {platform.release()}; load at the start {load:.1f}"
-
-
-class Progress:
-    """What is being done and how long the rest will take, on a terminal only."""
-
-    def __init__(self, total):
-        self.total = total
-        self.done = 0
-        self.start = time.monotonic()
-
-    def show(self, what):
-        if not sys.stderr.isatty():
-            return
-        left = ""
-        if self.done:
-            seconds = (time.monotonic() - self.start) / self.done * (self.total - self.done)
-            left = f", {seconds / 60:.0f} min left" if seconds >= 90 else f", {seconds:.0f} s left"
-        sys.stderr.write(f"\r\033[K{self.done + 1} of {self.total}: {what}{left}")
-        sys.stderr.flush()
-
-    def finish(self):
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\033[K")
 
 
 def measure(options, progress, samples, failures):
@@ -146,12 +98,8 @@ def measure(options, progress, samples, failures):
                                 failures.append({**here, "wrong": wrong})
                                 network.reset()
                             progress.done += 1
-        except networks.NotPossible as why:
+        except hosts.NotPossible as why:
             print(f"left out: {name}: {why}", file=sys.stderr)
-
-
-def interrupt(*_):
-    raise KeyboardInterrupt
 
 
 def main():
@@ -163,10 +111,10 @@ def main():
     for name in options.networks:
         usable = [t for t in TRANSPORTS if t.name in options.transports and (name == "host" or not t.only_one_host)]
         count += len(usable) * len(plan(options)) * options.rounds
-    progress = Progress(count)
-    where, command = machine(), shlex.join(["tools/compare_mpi", *sys.argv[1:]])
+    progress = console.Progress(count)
+    where, command = output.machine(), shlex.join(["tools/compare_mpi", *sys.argv[1:]])
     samples, failures = [], []
-    signal.signal(signal.SIGTERM, interrupt)
+    console.end_as_interrupted()
     interrupted = False
     try:
         measure(options, progress, samples, failures)
@@ -174,19 +122,12 @@ def main():
         interrupted = True
     progress.finish()
     results = summary.summarise(samples, failures)
-    options.out.mkdir(parents=True, exist_ok=True)
-    tables = summary.markdown(results, failures, LABELS, where, command)
-    (options.out / "comparison.md").write_text(tables)
-    (options.out / "comparison.json").write_text(
-        json.dumps(
-            {"machine": where, "command": command, "results": results, "failures": failures, "samples": samples},
-            indent=1,
-        )
-        + "\n"
+    output.write(
+        options.out,
+        summary.markdown(results, failures, LABELS, where, command),
+        summary.page(results, LABELS, where, command),
+        {"machine": where, "command": command, "results": results, "failures": failures, "samples": samples},
     )
-    (options.out / "comparison.html").write_text(page.page(results, LABELS, where, command))
-    print(tables)
-    print(f"Written: {options.out}/comparison.md, comparison.json, comparison.html")
     if interrupted:
         print("Interrupted: this is what was measured before.")
     return 0 if results and not failures and not interrupted else 1

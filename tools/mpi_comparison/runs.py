@@ -1,10 +1,9 @@
-"""One start of mpirun: the measuring program over one transport on one network, with a time-out."""
+"""One start of mpirun: the measuring program over one transport on one network."""
 
 import json
-import os
 import shlex
-import signal
-import subprocess
+
+from comparison import jobs
 
 
 def command(network, transport, ranks, mpirun, provider, program, arguments):
@@ -19,39 +18,10 @@ def command(network, transport, ranks, mpirun, provider, program, arguments):
     for name in added:
         line += ["-x", name]
     line += [program, *arguments]
-    environment = {**os.environ, **added, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return line, environment
+    return line, {**added, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def run(line, environment, timeout):
     """The measured lines as dictionaries, and what went wrong: "" or words. What was measured before that is kept."""
-    process = subprocess.Popen(
-        line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    wrong = ""
-    try:
-        out, errors = process.communicate(timeout=timeout)
-        if process.returncode != 0:
-            wrong = f"exit status {process.returncode}: {_first_line(errors)}"
-    except subprocess.TimeoutExpired:
-        wrong = f"not done within {timeout:g} s"
-        out = _end(process)
-    except BaseException:  # interrupted: the job must not stay behind
-        _end(process)
-        raise
+    out, wrong = jobs.run(line, environment, timeout)
     return [json.loads(text) for text in out.splitlines() if text.startswith("{") and text.endswith("}")], wrong
-
-
-def _end(process):
-    """Ends a job: mpirun first, which ends its ranks, then whatever is left of its process group."""
-    process.terminate()
-    try:
-        return process.communicate(timeout=10)[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return process.communicate()[0]
-
-
-def _first_line(text):
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("-----")]
-    return lines[0] if lines else "no message"

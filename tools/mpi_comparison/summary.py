@@ -1,6 +1,8 @@
 """Of the rounds of one measurement its median and spread, and the tables in Markdown."""
 
-import statistics
+import pathlib
+
+from comparison import output
 
 KEYS = ("network", "ranks", "op", "size", "transport")
 
@@ -18,7 +20,7 @@ def summarise(samples, failures):
         result["samples"] = sum(sample["samples"] for sample in group)
         for column in ("p50_us", "p99_us", "mean_us"):
             values = [sample[column] for sample in group]
-            result[column] = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+            result[column] = output.spread(values)
         results.append(result)
     for failure in failures:
         for result in results:
@@ -88,3 +90,10 @@ def markdown(results, failures, labels, machine, command):
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def page(results, labels, machine, command):
+    """One self-contained page with a chart per network, number of ranks and operation."""
+    script = pathlib.Path(__file__).resolve().parent / "page.js"
+    data = {"results": results, "labels": labels}
+    return output.page("Transports under the same MPI program", "transport comparison", script, data, machine, command)

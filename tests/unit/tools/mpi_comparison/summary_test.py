@@ -6,9 +6,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tools/mpi_comparison"))
+sys.path[:0] = [str(ROOT / "tools/lib"), str(ROOT / "tools/mpi_comparison")]
 
-import page  # noqa: E402
 import summary  # noqa: E402
 
 LABELS = {"a": "First", "b": "Second"}
@@ -66,7 +65,7 @@ class SummaryTest(unittest.TestCase):
     def test_the_page_holds_everything_and_its_data_cannot_end_it(self):
         results = summary.summarise([sample("a", 0, 1)], [])
         results[0]["network"] = "</script><b>"
-        text = page.page(results, LABELS, "<machine>", "<command>")
+        text = summary.page(results, LABELS, "<machine>", "<command>")
         self.assertNotIn("</script><b>", text)
         self.assertNotIn("{{", text.replace("${{", ""))
         self.assertIn("&lt;machine&gt;", text)
