@@ -5,7 +5,7 @@
 //   ring_endpoints   two endpoints of the whole transport in one process, polled in turn by one thread, over net_ring:
 //                    segments a second of messages of 64 bytes, one segment each, and of 1 MiB in segments of --bytes
 //
-//   dpdk_yardsticks [--bytes N] [--seconds S] [--iterations N]
+//   dpdk_yardsticks [--bytes N] [--seconds S] [--iterations N] [--parts raw_memif,lane_memif,ring_endpoints]
 //
 // Prints JSON: millions of segments a second; microseconds of a round trip, p10, p50, p90. The two processes spin: give
 // each a core of its own.
@@ -44,6 +44,7 @@ struct Settings {
   uint32_t bytes = 1400;  // of a segment's payload
   double seconds = 1;
   int iterations = 20'000;
+  std::vector<std::string> parts = {"raw_memif", "lane_memif", "ring_endpoints"};
 };
 
 constexpr uint32_t kSmall = 64;
@@ -215,6 +216,9 @@ int Run(int argc, char** argv) {
   app.add_option("--bytes", settings.bytes, "payload of a segment")->check(CLI::Range(1, 1400));
   app.add_option("--seconds", settings.seconds, "of each measurement of throughput");
   app.add_option("--iterations", settings.iterations, "round trips")->check(CLI::PositiveNumber);
+  app.add_option("--parts", settings.parts, "what to measure, comma separated")
+      ->delimiter(',')
+      ->check(CLI::IsMember(settings.parts));
   CLI11_PARSE(app, argc, argv);
 
   std::string folder = (std::filesystem::temp_directory_path() / "dpdk_yardsticks_XXXXXX").string();
@@ -223,15 +227,23 @@ int Run(int argc, char** argv) {
     return absl::StrCat("net_memif0,role=", here ? "server" : "client", ",socket=", folder, "/", socket,
                         ",socket-abstract=no,address=192.0.2.", here ? 1 : 2);
   };
+  const auto asked = [&](const char* part) {
+    return std::find(settings.parts.begin(), settings.parts.end(), part) != settings.parts.end();
+  };
   Json result;
-  result["raw_memif"] =
-      InChild([&] { return Measure(settings, [&](bool here) { return RawWay(device("raw", here)); }); });
-  result["lane_memif"] = InChild([&] {
-    return Measure(settings, [&](bool here) {
-      return LaneWay(device("lane", here), IpAddress{192, 0, 2, static_cast<uint8_t>(here ? 2 : 1)});
+  if (asked("raw_memif")) {
+    result["raw_memif"] =
+        InChild([&] { return Measure(settings, [&](bool here) { return RawWay(device("raw", here)); }); });
+  }
+  if (asked("lane_memif")) {
+    result["lane_memif"] = InChild([&] {
+      return Measure(settings, [&](bool here) {
+        return LaneWay(device("lane", here), IpAddress{192, 0, 2, static_cast<uint8_t>(here ? 2 : 1)});
+      });
     });
-  });
+  }
   for (const char* algorithm : {"none", "tita"}) {
+    if (!asked("ring_endpoints")) break;
     result["ring_endpoints"][algorithm]["64"] =
         InChild([&] { return RingEndpoints(settings, kSmall, 512, algorithm); });
     result["ring_endpoints"][algorithm][std::to_string(settings.bytes)] =

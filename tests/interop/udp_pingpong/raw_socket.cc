@@ -101,7 +101,7 @@ double RunBoth(const std::function<void(const std::function<void(const std::stri
     std::_Exit(0);
   }
   close(fds[1]);
-  char text[128] = {};
+  char text[512] = {};
   const ssize_t bytes = read(fds[0], text, sizeof(text) - 1);
   close(fds[0]);
   if (bytes <= 0) Fail("the server process ended before it was ready");

@@ -1,4 +1,4 @@
-// What the two yardstick programs share: a plain UDP socket, a clock, percentiles, and running both ends at once.
+// What yardstick programs of two processes share: a plain UDP socket, a clock, percentiles, running both ends at once.
 // Thread rule: single-threaded programs.
 #pragma once
 
@@ -35,8 +35,8 @@ std::vector<int> AllowedCpus();
 // Ends the program with status 2 and a message.
 [[noreturn]] void Fail(const std::string& message);
 
-// Runs `server` in a child process that tells its address through `publish`, and `client` here with that address. Ends
-// the child when the client is done. Returns the CPU seconds of the child.
+// Runs `server` in a child process that tells its address (at most 511 bytes) through `publish`, and `client` here with
+// that address. Ends the child when the client is done. Returns the CPU seconds of the child.
 double RunBoth(const std::function<void(const std::function<void(const std::string&)>& publish)>& server,
                const std::function<void(const std::string& address)>& client);
 
