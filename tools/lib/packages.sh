@@ -15,6 +15,8 @@ packages_dpdk=(libdpdk-dev)  # the dpdk lane and its tests; 140 MB with all driv
 packages_softroce=(qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils perftest)
 packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck valgrind)
 packages_comparison=(python3 iproute2 libucx0)  # what tools/compare_mpi sets beside Paceline
+# What tools/compare_lanes sets beside Paceline, and what counts instructions.
+packages_peers=(iproute2 nftables iperf3 ucx-utils libfabric-bin valgrind)
 packages_coverage=(gcovr)
 
 # install_missing PACKAGE ...: installs those that are missing, as root or with sudo where that asks nothing. Ends the

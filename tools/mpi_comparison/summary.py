@@ -95,5 +95,6 @@ def markdown(results, failures, labels, machine, command):
 def page(results, labels, machine, command):
     """One self-contained page with a chart per network, number of ranks and operation."""
     script = pathlib.Path(__file__).resolve().parent / "page.js"
+    title, kind = "Transports under the same MPI program", "transport comparison"
     data = {"results": results, "labels": labels}
-    return output.page("Transports under the same MPI program", "transport comparison", script, data, machine, command)
+    return output.page(title, kind, "line_chart.js", script, data, machine, command)

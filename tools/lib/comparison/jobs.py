@@ -19,11 +19,7 @@ def start(line, environment=None):
 
 def run(line, environment, timeout):
     """What it printed, and what went wrong: "" or words. What was printed before a time-out is kept."""
-    return finish(start(line, environment), timeout)
-
-
-def finish(process, timeout):
-    """Of a process that was started: as run."""
+    process = start(line, environment)
     try:
         out, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -32,7 +28,7 @@ def finish(process, timeout):
         end(process)
         raise
     if process.returncode != 0:
-        return out, f"exit status {process.returncode}: {_first_line(errors)}"
+        return out, f"exit status {process.returncode}: {first_line(errors)}"
     return out, ""
 
 
@@ -47,6 +43,7 @@ def end(process):
         return process.communicate()[0]
 
 
-def _first_line(text):
+def first_line(text):
+    """What a program complains of, without mpirun's frames."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("-----")]
     return lines[0] if lines else "no message"

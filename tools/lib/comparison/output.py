@@ -31,26 +31,23 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def page(title, kind, script, data, machine, command):
-    """The page of `data`, drawn by the file `script` with the charts of the study report (tools/study/report/page).
-    `kind`: words behind the name in its head."""
+def page(title, kind, charts, script, data, machine, command):
+    """The page of `data`, drawn by the file `script` with `charts`, "line_chart.js" or "bar_chart.js" of the study report
+    (tools/study/report/page). `kind`: words behind the name in its head."""
+    lines = charts == "line_chart.js"
+    styles = [REPORT / "page" / name for name in ("report.css", "charts.css")]
+    scripts = [REPORT / "page" / "format.js", REPORT / "page" / charts, script]
+    if lines:
+        styles.insert(0, LIBRARY / "uPlot.min.css")
+        scripts.insert(0, LIBRARY / "uPlot.iife.min.js")
     parts = {
         "title": html.escape(title),
         "kind": html.escape(kind),
         "machine": html.escape(machine),
         "command": html.escape(command),
-        "css": "\n".join(
-            path.read_text()
-            for path in (LIBRARY / "uPlot.min.css", REPORT / "page" / "report.css", REPORT / "page" / "charts.css")
-        ),
-        "scripts": "\n".join(
-            f"<script>{path.read_text()}</script>"
-            for path in (
-                LIBRARY / "uPlot.iife.min.js",
-                *(REPORT / "page" / name for name in ("format.js", "line_chart.js", "bar_chart.js")),
-                script,
-            )
-        ),
+        "credit": " The charts are drawn with uPlot (MIT licence)." if lines else "",
+        "css": "\n".join(path.read_text() for path in styles),
+        "scripts": "\n".join(f"<script>{path.read_text()}</script>" for path in scripts),
         # A closing tag inside the data would end its element.
         "data": json.dumps(data).replace("</", "<\\/"),
     }
