@@ -22,8 +22,8 @@ class Failed(Exception):
 
 
 class Bench:
-    """`seconds`: of each measurement of throughput; `iterations`: of each of a round trip. A context manager: leaving it
-    takes the cable away."""
+    """`seconds`: of each measurement of throughput; `iterations`: of each of a round trip. A context manager: leaving
+    it takes the cable away."""
 
     def __init__(self, build, seconds, iterations):
         self.build = build
@@ -94,8 +94,8 @@ class Bench:
         return out
 
     def pair(self, server, client, port, environment=None, cable=None):
-        """What `client` printed while `server` ran; it starts when the server waits at `port`, ("tcp" or "udp", number).
-        With a cable the server is on host 0 and the client on host 1."""
+        """What `client` printed while `server` ran; it starts when the server waits at `port`, ("tcp" or "udp",
+        number). With a cable the server is on host 0 and the client on host 1."""
         if cable is not None:
             server, client = cable.inside(0, server), cable.inside(1, client)
         serving = jobs.start(server, environment)
@@ -106,8 +106,8 @@ class Bench:
             jobs.end(serving)
 
     def perf(self, arguments, lane="udp", environment=None, mode="local", mtu=None, server_arguments=()):
-        """Results of `paceline perf` as a dictionary: between two hosts over a cable of that MTU, or without one between
-        processes here, as `mode` says. `server_arguments`: what the server gets as well as the client."""
+        """Results of `paceline perf` as a dictionary: between two hosts over a cable of that MTU, or without one
+        between processes here, as `mode` says. `server_arguments`: what the server gets as well as the client."""
         program = self.program("bin", "paceline")
         # No key, as none of the others protects its packets.
         environment = {"PACELINE_KEY_FILE": "none", **(environment or {})}
@@ -144,9 +144,10 @@ def _await_port(process, protocol, port):
     while time.monotonic() < end:
         if process.poll() is not None:
             raise Failed(f"the server ended: {jobs.first_line(process.communicate()[1])}")
-        for family in ("", "6"):
-            if _waits(pathlib.Path(f"/proc/{process.pid}/net/{protocol}{family}"), port):
-                return
+        process_files = pathlib.Path(f"/proc/{process.pid}")
+        entered = (process_files / "comm").read_text().strip() != "nsenter"  # before that these are another host's ports
+        if entered and any(_waits(process_files / "net" / f"{protocol}{family}", port) for family in ("", "6")):
+            return
         time.sleep(0.01)
     raise Failed(f"the server does not wait at {protocol} port {port} within {READY_WITHIN} s")
 

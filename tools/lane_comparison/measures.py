@@ -15,8 +15,8 @@ LOSS = ["--impair", "loss=1%,seed=7"]
 
 
 def perf_gbps(lane="udp", mtu=None, loss=False, drop=None):
-    """Gb/s of messages of 1 MiB through the whole transport. `loss`: of packets, in the lane; `drop`: of what the kernel
-    holds (Bench.drop)."""
+    """Gb/s of messages of 1 MiB through the whole transport. `loss`: of packets, in the lane; `drop`: of what the
+    kernel holds (Bench.drop)."""
 
     def measure(bench):
         bad = LOSS if loss else []
@@ -129,7 +129,8 @@ def _ucx(bench, tls, mtu, test, size, iterations, column):
 
 
 def ofi_round_trip(mtu):
-    """Microseconds of a message of 64 bytes there and back over tcp;ofi_rxm: the mean, as fi_pingpong tells no other."""
+    """Microseconds of a message of 64 bytes there and back over tcp;ofi_rxm: the mean, as fi_pingpong tells nothing
+    else."""
 
     def measure(bench):
         need("fi_pingpong", "libfabric-bin")

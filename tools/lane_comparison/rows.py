@@ -181,8 +181,8 @@ ROWS = [
         title="1 to 1000 connections, the same load",
         unit="Gb/s",
         more_is_better=True,
-        note="Messages of 64 KiB over the loopback interface, over the connections in turn, 64 under way and 1,024 receives "
-        "posted in all, whatever the number of connections.",
+        note="Messages of 64 KiB over the loopback interface, over the connections in turn, 64 under way and 1,024 "
+        "receives posted in all, whatever the number of connections.",
         contenders=[
             Contender(f"n{count}", f"{WHOLE}, {count}", OURS, m.connections_gbps(count)) for count in (1, 10, 100, 1000)
         ],

@@ -20,8 +20,8 @@ def list_of(known):
 
 
 def end_as_interrupted():
-    """The first Ctrl-C or SIGTERM is a KeyboardInterrupt; later ones are ignored, so that what was made is taken away and
-    what was measured is written."""
+    """The first Ctrl-C or SIGTERM is a KeyboardInterrupt; later ones are ignored, so that what was made is taken away
+    and what was measured is written."""
 
     def interrupt(*_):
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -32,8 +32,8 @@ def spread(values):
 
 
 def page(title, kind, charts, script, data, machine, command):
-    """The page of `data`, drawn by the file `script` with `charts`, "line_chart.js" or "bar_chart.js" of the study report
-    (tools/study/report/page). `kind`: words behind the name in its head."""
+    """The page of `data`, drawn by the file `script` with `charts`, "line_chart.js" or "bar_chart.js" of the study
+    report (tools/study/report/page). `kind`: words behind the name in its head."""
     lines = charts == "line_chart.js"
     styles = [REPORT / "page" / name for name in ("report.css", "charts.css")]
     scripts = [REPORT / "page" / "format.js", REPORT / "page" / charts, script]
