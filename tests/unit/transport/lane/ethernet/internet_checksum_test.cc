@@ -29,6 +29,14 @@ TEST(InternetChecksumTest, TheExampleOfTheRfc) {
 
 TEST(InternetChecksumTest, NothingSumsToZero) { EXPECT_EQ(InternetChecksum().Checksum(), 0xffff); }
 
+// Words whose sum carries each time that it is folded.
+TEST(InternetChecksumTest, NoCarryIsLost) {
+  const std::vector<uint8_t> bytes = {0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x01, 0x00};
+  InternetChecksum sum;
+  sum.Add(bytes);
+  EXPECT_EQ(sum.Sum(), Plain(bytes));
+}
+
 TEST(InternetChecksumTest, PiecesOfAnyLengthSumAsTheWhole) {
   Random random(7);
   for (int round = 0; round < 2000; ++round) {
