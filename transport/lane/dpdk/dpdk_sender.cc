@@ -49,15 +49,10 @@ bool DpdkSender::Sendable(const TxSegment& segment, const DpdkPeers& peers) cons
   return peers.Find(segment.peer) != nullptr;
 }
 
-rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to,
-                            bool may_refer) {
-  rte_mbuf* frame = rte_pktmbuf_alloc(port_->pool());
-  if (frame == nullptr) return nullptr;
-  const DpdkPortTraits& traits = port_->traits();
-  rte_mbuf* reference =
-      may_refer && segment.payload_bytes >= kReferFrom ? rte_pktmbuf_alloc(port_->references()) : nullptr;
-  const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
-
+size_t DpdkSender::WriteHeaders(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to,
+                                uint8_t* out) {
+  const BurstHeaders::Key key{segment.peer, SizeOf(segment), segment.entropy, segment.ecn_capable, to};
+  if (headers_.Copy(key, out)) return FrameHeaderBytes(peer.flow.version);
   FrameFlow flow = peer.flow;
   flow.destination_mac = to;
   flow.source_port = SourcePort(flow.source_port, segment.entropy);
@@ -65,11 +60,24 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
   const std::array<std::span<const uint8_t>, 2> pieces = {
       {{segment.header, segment.header_bytes}, {segment.payload, segment.payload_bytes}}};
   const UdpChecksumMode mode =
-      traits.finishes_udp_checksums ? UdpChecksumMode::kPseudoHeader : UdpChecksumMode::kWhereRequired;
+      port_->traits().finishes_udp_checksums ? UdpChecksumMode::kPseudoHeader : UdpChecksumMode::kWhereRequired;
+  const size_t bytes = WriteFrameHeaders(flow, pieces, mode, out);
+  headers_.Keep(key, flow.version, out);
+  return bytes;
+}
+
+rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to,
+                            bool may_refer) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(port_->pool());
+  if (frame == nullptr) return nullptr;
+  rte_mbuf* reference =
+      may_refer && segment.payload_bytes >= kReferFrom ? rte_pktmbuf_alloc(port_->references()) : nullptr;
+  const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
+
   auto* out = rte_pktmbuf_mtod(frame, uint8_t*);
-  size_t bytes = WriteFrameHeaders(flow, pieces, mode, out);
-  if (traits.finishes_udp_checksums) {
-    const bool v4 = flow.version == IpVersion::kV4;
+  size_t bytes = WriteHeaders(segment, peer, to, out);
+  if (port_->traits().finishes_udp_checksums) {
+    const bool v4 = peer.flow.version == IpVersion::kV4;
     frame->l2_len = kEthernetHeaderBytes;
     frame->l3_len = v4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
     frame->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
@@ -130,6 +138,7 @@ size_t DpdkSender::Flush(bool link_up, LaneCounters& counters) {
 size_t DpdkSender::Send(std::span<const TxSegment> segments, const DpdkPeers& peers, bool link_up,
                         LaneCounters& counters) {
   const bool may_refer = port_->traits().copies_while_sending;
+  headers_.Forget();
   size_t taken = 0;
   while (taken < segments.size()) {
     bool exhausted = false;

@@ -17,6 +17,7 @@
 
 #include "transport/lane/dpdk/dpdk_peers.h"
 #include "transport/lane/dpdk/dpdk_port.h"
+#include "transport/lane/ethernet/burst_headers.h"
 #include "transport/lane/ethernet/neighbours.h"
 #include "transport/lane/lane.h"
 
@@ -53,6 +54,8 @@ class DpdkSender {
   };
 
   bool Sendable(const TxSegment& segment, const DpdkPeers& peers) const;
+  // Returns how many bytes.
+  size_t WriteHeaders(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, uint8_t* out);
   // A buffer with the whole frame, or nullptr when there is none left.
   rte_mbuf* Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, bool may_refer);
   void Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, LaneCounters& counters);
@@ -62,6 +65,7 @@ class DpdkSender {
   const DpdkPort* port_;
   Neighbours* neighbours_;
   uint32_t max_packet_bytes_;
+  BurstHeaders headers_;
   std::array<rte_mbuf*, kBatch> batch_{};
   std::array<uint32_t, kBatch> batch_bytes_{};
   size_t batch_size_ = 0;

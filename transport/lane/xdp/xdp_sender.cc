@@ -44,11 +44,8 @@ bool XdpSender::Sendable(const TxSegment& segment) const {
 size_t XdpSender::WriteHeaders(const TxSegment& segment, const SocketAddress& to, const MacAddress& mac, uint8_t* out) {
   const size_t size = FrameHeaderBytes(flow_.version);
   const uint16_t entropy = static_cast<uint16_t>(segment.entropy % options_.ports.size());
-  if (headers_.valid && headers_.peer == segment.peer && headers_.bytes == SizeOf(segment) &&
-      headers_.entropy == entropy && headers_.ecn_capable == segment.ecn_capable && headers_.mac == mac) {
-    std::memcpy(out, headers_.text.data(), size);
-    return size;
-  }
+  const BurstHeaders::Key key{segment.peer, SizeOf(segment), entropy, segment.ecn_capable, mac};
+  if (headers_.Copy(key, out)) return size;
   flow_.destination_mac = mac;
   SetAddress(to, flow_.destination);
   flow_.source_port = options_.ports[entropy];
@@ -60,14 +57,7 @@ size_t XdpSender::WriteHeaders(const TxSegment& segment, const SocketAddress& to
       std::span<const uint8_t>(segment.header, segment.header_bytes),
       std::span<const uint8_t>(segment.payload, segment.payload_bytes)};
   WriteFrameHeaders(flow_, payload, UdpChecksumMode::kWhereRequired, out);
-  // Over IPv6 the checksum depends on the payload too.
-  headers_.valid = flow_.version == IpVersion::kV4;
-  headers_.peer = segment.peer;
-  headers_.bytes = SizeOf(segment);
-  headers_.entropy = entropy;
-  headers_.ecn_capable = segment.ecn_capable;
-  headers_.mac = mac;
-  std::memcpy(headers_.text.data(), out, size);
+  headers_.Keep(key, flow_.version, out);
   return size;
 }
 
@@ -82,7 +72,7 @@ void XdpSender::Build(const TxSegment& segment, const SocketAddress& to, const M
 }
 
 size_t XdpSender::Send(std::span<const TxSegment> segments, bool up, Time now, LaneCounters& counters) {
-  headers_.valid = false;  // a number may stand for another peer since
+  headers_.Forget();
   size_t taken = 0;
   for (const TxSegment& segment : segments) {
     const SocketAddress* to = Sendable(segment) ? peers_->Find(segment.peer) : nullptr;

@@ -7,12 +7,12 @@
 // Thread rule: the engine's thread. Nothing is allocated after construction, but where peers have new next hops.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "transport/lane/ethernet/burst_headers.h"
 #include "transport/lane/ethernet/frame.h"
 #include "transport/lane/lane.h"
 #include "transport/lane/udp/udp_sender.h"
@@ -46,16 +46,6 @@ class XdpSender {
   bool waiting() const { return waiting_; }
 
  private:
-  // Headers of the last frame: over IPv4 those of the next one of a burst are the same.
-  struct Headers {
-    bool valid = false;
-    uint32_t peer = 0, bytes = 0;
-    uint16_t entropy = 0;
-    bool ecn_capable = false;
-    MacAddress mac;
-    std::array<uint8_t, kFrameHeaderBytesV6> text{};
-  };
-
   bool Sendable(const TxSegment& segment) const;
   void Build(const TxSegment& segment, const SocketAddress& to, const MacAddress& mac, XdpQueue& queue);
   size_t WriteHeaders(const TxSegment& segment, const SocketAddress& to, const MacAddress& mac, uint8_t* out);
@@ -66,7 +56,7 @@ class XdpSender {
   XdpNeighbours* neighbours_;
   UdpSender by_kernel_;
   FrameFlow flow_;  // what all frames have
-  Headers headers_;
+  BurstHeaders headers_;
   bool waiting_ = false;
 };
 
