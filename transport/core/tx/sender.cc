@@ -252,11 +252,12 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
   }
   next_path_probe_ = now + ProbeDelay();
   size_t filled = 0;
-  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_.size() < outstanding_.bound()) {
+  if ((tell_floor_ || outstanding_.begin() - floor_told_ > kFloorLag) && outstanding_.size() < outstanding_.bound()) {
     Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
     packet.entropy = Paths(port).Next();
     Emit(packet, burst.segments[at], burst.headers[at], now);
-    ++filled;
+    tell_floor_ = false;
+    if (++filled == room) probe_due_ |= 1u << port;  // the paths have their turn next
   }
   uint64_t probed_paths[4] = {};  // of one port: entropies that have their probe, for lanes with remote placement
   const uint64_t end = outstanding_.end();

@@ -286,7 +286,8 @@ class Sender {
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again
   uint32_t fence_tries_ = 0;                                      // since the newest began
   uint8_t trials_ = 0;   // bit per local port: a packet is on its way to try it
-  uint64_t floor_told_;  // newest base that a packet with a header carried (placed writes carry none)
+  uint64_t floor_told_;      // newest base that a packet with a header carried (placed writes carry none)
+  bool tell_floor_ = false;  // with the next probes: acknowledgements do not tell of writes that may have arrived
   Time timeout_at_ = Time::Never();
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;

@@ -203,6 +203,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   const uint64_t cumulative = std::min(Unwrap(frame.cumulative, begin), end);
   const uint64_t base = Unwrap(frame.base, begin);
   told_from_ = base > cumulative ? base : 0;
+  if (told_from_ == 0) tell_floor_ = false;
 
   Duration rtt;
   if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
@@ -352,6 +353,7 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
     const uint64_t next = entry.previous_on_path;
     if (entry.state == Outstanding::State::kOutstanding && entry.written && earlier < told_from_) {
       acked.previous_on_path = earlier;
+      tell_floor_ = true;  // so that the peer no longer waits for what was sent again under other numbers, and tells more
       return;
     }
     if (entry.state == Outstanding::State::kOutstanding && (trusted || entry.written)) {

@@ -101,6 +101,32 @@ TEST_P(PlacementTest, PacketsSayNothingOfTheWritesBeforeThem) {
   EXPECT_EQ(endpoint(0).counters().lost_path_gap, 0u);
 }
 
+// An acknowledgement tells the newest packets one by one, but not all since the first gap when that is far back. Writes
+// that it leaves out are not lost: a second copy would land in memory that the peer's user has got back.
+TEST_P(PlacementTest, WhatAnAcknowledgementLeavesOutIsNotLost) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    TearDown();
+    WorldOptions options = Options();
+    options.network.latency = Duration::Micros(500);
+    options.control_bytes = 16 << 20;
+    Start(options);
+    auto random = std::make_shared<Random>(seed);
+    const Time deaf_until = now() + Duration::Micros(1100);  // the peer has then more than one of them tells
+    network().SetHook([=, this](NetworkPacket& packet, Fate& fate) {
+      const bool acknowledgement = packet.kind == SegmentKind::kPacket && packet.from >= GetParam();
+      fate.drop = acknowledgement ? packet.sent_at < deaf_until : random->Chance(0.02);
+    });
+    GuardedBuffer& memory = NewBuffer(8'000'000);
+    const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+    AwaitOk(0, Write(0, NewFilled(8'000'000, seed), remote));
+    EXPECT_TRUE(memory.Holds(seed));
+    EXPECT_GE(endpoint(0).counters().lost_path_gap, 10u);
+    EXPECT_EQ(endpoint(0).counters().spurious_retransmits, 0u);
+    if (HasFailure()) return;
+  }
+}
+
 // The violation that the lane watches for: what was parked lands in memory that has been given back.
 TEST_P(PlacementTest, AParkedPathDoesNoHarm) {
   for (const int64_t millis : {1, 30, 100, 500}) {
