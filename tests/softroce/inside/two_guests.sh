@@ -114,9 +114,9 @@ devices=rxe0,rxe1
 alltoall "all-to-all of 4 processes over two devices" --size 256K --iterations 6
 for op in write read; do shared "$op of 64 MiB over two devices" $big --op $op; done
 
-for name in "${names[@]}"; do tc qdisc add dev "$name" root netem loss 1%; done
-pair "write of 1 MiB over two devices, 1 % loss both ways" --op write --size 1M --iterations 10
-pair "send of 1 MiB over two devices, 1 % loss both ways" --op send --size 1M --iterations 10
+for name in "${names[@]}"; do tc qdisc add dev "$name" root netem loss 2%; done
+shared "write of 64 MiB over two devices, 2 % loss both ways" $big --op write
+pair "send of 1 MiB over two devices, 2 % loss both ways" --op send --size 1M --iterations 10
 for name in "${names[@]}"; do tc qdisc del dev "$name" root; done
 
 # One link of guest 1 goes down for a second again and again, from the first byte to the last that is checked.
@@ -138,10 +138,10 @@ fi
 export PACELINE_VERBS_RELIABLE=1
 while sleep 0.5; do rdma resource show qp; done >/run/qps 2>&1 &
 watching=$!
-for op in send write; do pair "$op of 1 MiB over two devices, RC" --op $op --size 1M --iterations 10; done
+for op in send write; do pair "$op of 1 MiB over two devices, RC" --op $op --size 1M --iterations 3 --warmup 1; done
 kill $watching
 grep -q 'type RC' /run/qps && ! grep -q 'type UC' /run/qps
 report "the queue pairs are RC" $?
 for name in "${names[@]}"; do tc qdisc add dev "$name" root netem loss 1%; done
-pair "write of 1 MiB over two devices, RC, 1 % loss both ways" --op write --size 1M --iterations 4
+pair "write of 1 MiB over two devices, RC, 1 % loss both ways" --op write --size 1M --iterations 3 --warmup 1
 finish
