@@ -54,6 +54,7 @@ struct CoreContext {
   absl::flat_hash_map<ConnectionId, WriteFences> write_fences;  // of the connections whose peers have asked for any
   uint64_t unexpected_bytes = 0;                                // held for sends without a receive
   uint64_t next_operation = 1;
+  std::vector<RegionId> rekeyed;  // by RevokePlacement, and who writes there has not been told
 
   void Complete(const Completion& completion) {
     if (completion.status == OperationStatus::kOk) {
@@ -119,8 +120,9 @@ struct CoreContext {
   }
 
   // A receive ends while its sender may still write into it by remote placement: exchanges the region's keys on the
-  // lanes, so that what is on its way finds nothing. Writes of other connections under way into the same region are
-  // stopped too. A region open to remote writes keeps its keys: its owner lets peers write at any time.
+  // lanes, so that what is on its way finds nothing. Writes of other connections under way into the same region find
+  // nothing either, and their senders are to be told the new keys. A region open to remote writes keeps its keys: its
+  // owner lets peers write at any time.
   void RevokePlacement(RegionId id) {
     const Region* region = memory.Find(id);
     if (region == nullptr || (region->access & kRemoteWrite) != 0) return;
@@ -132,6 +134,7 @@ struct CoreContext {
       key = environment->RegisterMemory(port.index, region->base, region->bytes);
     }
     memory.SetLaneKeys(id, keys);
+    rekeyed.push_back(id);
   }
 };
 

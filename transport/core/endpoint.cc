@@ -121,6 +121,19 @@ void Endpoint::Impl::DeregisterMemory(RegionId id, Time now) {
   }
 }
 
+// An ended connection has taken the keys of regions along that others write to.
+void Endpoint::Impl::TellKeysAgain(Time now) {
+  for (const RegionId region : context_.rekeyed) {
+    for (Slot& slot : slots_) {
+      Connection* connection = slot.connection.get();
+      if (connection != nullptr && connection->open() && connection->receiver().TellKeysAgain(region)) {
+        Enlist(connection, now);
+      }
+    }
+  }
+  context_.rekeyed.clear();
+}
+
 RemoteMemory Endpoint::Impl::ExportMemory(RegionId id) const {
   RemoteMemory remote;
   const Region* region = context_.memory.Find(id);

@@ -226,6 +226,7 @@ class Endpoint::Impl {
 
   // Puts a connection into the lists that fit its state, after anything happened to it.
   void After(Connection* connection, Time now);
+  void TellKeysAgain(Time now);
   // Sets the timers of connections that anything happened to: once per pass, however much happened.
   void SetTimers();
   void TakeEvent(Connection* connection);

@@ -426,6 +426,7 @@ void Endpoint::Impl::HandlePortStatus(uint32_t port, bool up, Time now) {
 }
 
 void Endpoint::Impl::After(Connection* connection, Time now) {
+  if (!context_.rekeyed.empty()) TellKeysAgain(now);
   if (connection->has_event()) TakeEvent(connection);
   if (connection->state() == Connection::State::kFinished) {
     Free(connection, now);

@@ -66,6 +66,8 @@ class Receiver {
   void ReleaseRefused(const std::vector<uint32_t>& numbers);
   // The peer may not write there any more: writes under way are refused.
   void RevokeKey(uint64_t key);
+  // The region has new keys on the lanes: the peer is told those of receives that it was to write. False: it has none.
+  bool TellKeysAgain(RegionId region);
   // Sends of the peer that have met no receive yet.
   uint32_t waiting_sends() const { return waiting_sends_; }
   uint32_t operations() const { return own_.posted_count() + matched_; }

@@ -259,6 +259,20 @@ void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
   }
 }
 
+bool Receiver::TellKeysAgain(RegionId region) {
+  bool any = false;
+  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
+    RxMessage* message = messages_[n].message;
+    if (message == nullptr || !message->placed_by_lane || message->receive == nullptr) continue;
+    if (message->receive->buffer.region != region) continue;
+    message->told_ports = 0;
+    if (!message->clear_link.linked()) clears_.PushBack(message);
+    any = true;
+  }
+  if (any) RequestGrant();
+  return any;
+}
+
 // Makes room for the payload of a send that has no receive yet.
 bool Receiver::Store(RxMessage* message) {
   const uint64_t charge = message->length + kUnexpectedOverhead;
@@ -319,8 +333,9 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
     message->arrived_bytes += arrival.payload_bytes;
     expected_bytes_ -= arrival.payload_bytes;
     counters.rx_data_bytes += arrival.payload_bytes;
-    // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late.
-    if (!message->not_ready) message->clear_link.Unlink();
+    // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late. So does
+    // one that a card places: its key may change.
+    if (!message->not_ready && !message->placed_by_lane) message->clear_link.Unlink();
     if (arrival.payload != nullptr) {
       const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend || message->discard;
       if (has_place) {

@@ -203,6 +203,26 @@ TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
   EXPECT_EQ(Take().user_data, 2u);
 }
 
+// Cards that write into one region for several connections get new keys when one of these ends.
+TEST_P(ReceiveQueueTest, AConnectionThatEndsLeavesTheRegionToTheOthers) {
+  constexpr size_t kBytes = 1'000'000;
+  GuardedBuffer& in = NewBuffer(2 * kBytes);
+  const RegionId region = endpoint(2).RegisterMemory(in.data(), in.size(), kLocalOnly);
+  for (const uint64_t from : {uint64_t{0}, uint64_t{1}}) {
+    Post({.buffer = {in.data() + from * kBytes, kBytes, region}, .tag = from, .user_data = from + 1});
+    SendFrom(static_cast<uint32_t>(from), NewFilled(kBytes, from), from);
+  }
+  ASSERT_TRUE(world().RunUntil([&] { return endpoint(2).counters().rx_data_bytes > kBytes / 2; }));
+  ASSERT_TRUE(got_.empty());
+  endpoint(2).Abort(in_[0], now());
+  host(2).Touch();
+  EXPECT_EQ(Take().status, OperationStatus::kConnectionClosed);
+  const Completion other = Take();
+  EXPECT_EQ(other.user_data, 2u);
+  EXPECT_EQ(other.status, OperationStatus::kOk);
+  EXPECT_EQ(FindDifference(in.data() + kBytes, kBytes, 1), kBytes);
+}
+
 TEST_P(ReceiveQueueTest, AQueueThatEndsTakesItsConnectionsAlong) {
   Post({.buffer = Into(NewBuffer(64)), .tag = 1, .user_data = 1});
   SendFrom(0, NewFilled(64, 1), 2);
