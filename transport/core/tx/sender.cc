@@ -252,7 +252,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
   }
   next_path_probe_ = now + ProbeDelay();
   size_t filled = 0;
-  if ((tell_floor_ || outstanding_.begin() - floor_told_ > kFloorLag) && outstanding_.size() < outstanding_.bound()) {
+  if ((tell_floor_ || outstanding_.begin() - floor_told_ > kFloorLag) && RoomFor(outstanding_.begin())) {
     Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
     packet.entropy = Paths(port).Next();
     Emit(packet, burst.segments[at], burst.headers[at], now);
@@ -271,7 +271,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
       if (seen & bit) continue;
       seen |= bit;
     }
-    if (outstanding_.size() >= outstanding_.bound()) break;
+    if (!RoomFor(psn)) break;
     Packet packet{
         .kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port), .entropy = entry.entropy};
     packet.ack_now = true;
@@ -323,6 +323,7 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     Packet packet;
     const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
+      if (!RoomFor(lost)) break;
       const Outstanding& entry = outstanding_[lost];
       packet.message = entry.message;
       packet.offset = entry.offset;

@@ -130,6 +130,10 @@ class Sender {
   // A part of the packet numbers is for what is sent again: without one, a lost packet at the beginning of the window
   // could never be.
   bool RoomForNew() const { return outstanding_.size() < outstanding_.bound() / 16 * 15; }
+  // And the last of them for what stands at the beginning alone, however often the rest is lost meanwhile.
+  bool RoomFor(uint64_t lost) const {
+    return outstanding_.size() < (lost == outstanding_.begin() ? outstanding_.bound() : outstanding_.bound() / 64 * 63);
+  }
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
@@ -285,7 +289,7 @@ class Sender {
   std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again
   uint32_t fence_tries_ = 0;                                      // since the newest began
-  uint8_t trials_ = 0;   // bit per local port: a packet is on its way to try it
+  uint8_t trials_ = 0;       // bit per local port: a packet is on its way to try it
   uint64_t floor_told_;      // newest base that a packet with a header carried (placed writes carry none)
   bool tell_floor_ = false;  // with the next probes: acknowledgements do not tell of writes that may have arrived
   Time timeout_at_ = Time::Never();

@@ -158,7 +158,8 @@ bool Sender::AwaitsTrial(uint32_t port) const {
 }
 
 size_t Sender::EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now) {
-  if (!AwaitsTrial(port) || health_.Rests(port, now) || (trials_ >> port & 1) != 0 || !RoomForNew()) return 0;
+  if (!AwaitsTrial(port) || health_.Rests(port, now) || (trials_ >> port & 1) != 0) return 0;
+  if (!RoomFor(outstanding_.begin())) return 0;
   trials_ |= static_cast<uint8_t>(1u << port);
   Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
   packet.entropy = Paths(port).Next();

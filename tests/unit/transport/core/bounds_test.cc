@@ -294,6 +294,32 @@ TEST_P(BoundsTest, APutOffMessageHoldsNobodyUpForEver) {
   EXPECT_TRUE(in.Holds(7));
 }
 
+// The same, and at the end of the numbers everything else is lost again and again for a while.
+TEST_P(BoundsTest, APutOffMessageKeepsANumberWhateverIsLostMeanwhile) {
+  WorldOptions options = Options();
+  options.endpoint.unexpected_bytes = 64 * 1024;
+  Start(options);
+  for (uint64_t i = 0; i < 30; ++i) Send(0, NewFilled(4000, i), 1);
+  world().RunFor(Duration::Millis(1));
+  constexpr size_t kBytes = 8'000'000;
+  GuardedBuffer& out = NewFilled(kBytes, 7);
+  GuardedBuffer& in = NewBuffer(kBytes);
+  for (int i = 0; i < 12; ++i) {
+    Receive(1, in, 2);
+    Send(0, out, 2);
+  }
+  const uint64_t sent = endpoint(0).counters().tx_data_packets;
+  bool lifted = false;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {  // of payload alone: probes go on and are answered
+    fate.drop = !lifted && packet.payload_bytes > 0 && endpoint(0).counters().tx_data_packets - sent > 14'500;
+  });
+  world().RunFor(Duration::Seconds(3));
+  lifted = true;
+  for (uint64_t i = 0; i < 30; ++i) Receive(1, NewBuffer(4000), 1);
+  AwaitAll();
+  EXPECT_TRUE(in.Holds(7));
+}
+
 // An empty message has no payload that could be granted, but its receive still clears it.
 TEST_P(BoundsTest, AnEmptyMessageThatWasPutOffGoesAsSoonAsItMay) {
   WorldOptions options = Options();
