@@ -428,7 +428,7 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
 
 // ---- time
 
-bool Connection::expects_peer() const { return !send_state_.drained() || receiver_.operations() > 0; }
+bool Connection::expects_peer() const { return !send_state_.drained() || receiver_.is_awaited(); }
 
 Time Connection::SenderTimeout() {
   if (std::exchange(sender_touched_, false)) {

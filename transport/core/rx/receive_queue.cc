@@ -11,9 +11,10 @@ void ReceiveQueue::Add(PostedReceive* receive) {
   if (!Counts(*receive)) return;
   Named& named = named_[receive->source];
   ++named.receives;
-  if (!IsTold(*receive)) return;
   for (Receiver* receiver : named.connections) {
-    if (receiver->OnReady(*receive)) changed_(*receiver);
+    const bool first = receiver->SetNamedReceives(named.receives);
+    const bool told = IsTold(*receive) && receiver->OnReady(*receive);
+    if (first || told) changed_(*receiver);
   }
 }
 
@@ -22,10 +23,9 @@ void ReceiveQueue::Take(PostedReceive* receive) {
   if (!Counts(*receive)) return;
   Named& named = named_[receive->source];
   --named.receives;
-  if (IsTold(*receive)) {
-    for (Receiver* receiver : named.connections) {
-      if (receiver->OnTaken(*receive)) changed_(*receiver);
-    }
+  for (Receiver* receiver : named.connections) {
+    receiver->SetNamedReceives(named.receives);
+    if (IsTold(*receive) && receiver->OnTaken(*receive)) changed_(*receiver);
   }
   EraseIfUnused(receive->source);
 }
@@ -33,6 +33,7 @@ void ReceiveQueue::Take(PostedReceive* receive) {
 void ReceiveQueue::Join(Receiver* receiver, Source source) {
   Named& named = named_[source];
   named.connections.push_back(receiver);
+  receiver->SetNamedReceives(named.receives);
   if (named.receives == 0) return;
   matcher_.ForEachReceive([&](const PostedReceive& receive) {
     if (receive.source == source && Counts(receive) && IsTold(receive)) receiver->OnReady(receive);
@@ -40,14 +41,10 @@ void ReceiveQueue::Join(Receiver* receiver, Source source) {
 }
 
 void ReceiveQueue::Leave(Receiver* receiver, Source source) {
+  receiver->SetNamedReceives(0);
   auto& connections = named_[source].connections;
   connections.erase(std::find(connections.begin(), connections.end(), receiver));
   EraseIfUnused(source);
-}
-
-uint32_t ReceiveQueue::ReadyFor(Source source) const {
-  const auto found = named_.find(source);
-  return found == named_.end() ? 0 : found->second.receives;
 }
 
 void ReceiveQueue::EraseIfUnused(Source source) {

@@ -19,7 +19,8 @@ namespace paceline {
 
 class ReceiveQueue {
  public:
-  // `changed` is told of each connection whose allocators are to be told that a receive stands ready, or no more.
+  // `changed` is told of each connection whose allocators are to be told that a receive stands ready, or no more, and
+  // of each that begins to wait for its peer.
   using Changed = std::function<void(const Receiver&)>;
   ReceiveQueue(uint64_t eager_bytes, Changed changed) : eager_bytes_(eager_bytes), changed_(std::move(changed)) {}
 
@@ -40,8 +41,6 @@ class ReceiveQueue {
   // after Leave. `receiver` is told of each by OnReady, but `changed` is not. `source` is a name, not kAnySource.
   void Join(Receiver* receiver, Source source);
   void Leave(Receiver* receiver, Source source);
-  // How many stand ready that name `source`.
-  uint32_t ReadyFor(Source source) const;
 
  private:
   struct Named {

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "transport/base/sequence_window.h"
@@ -71,6 +72,10 @@ class Receiver {
   // Sends of the peer that have met no receive yet.
   uint32_t waiting_sends() const { return waiting_sends_; }
   uint32_t operations() const { return own_.posted_count() + matched_; }
+  // Whether somebody waits for what the peer sends.
+  bool is_awaited() const { return operations() > 0 || named_receives_ > 0; }
+  // Of the queue that it shares. True: they are the first.
+  bool SetNamedReceives(uint32_t count) { return std::exchange(named_receives_, count) == 0 && count > 0; }
 
   // ---- what arrives
   struct Arrival {
@@ -184,7 +189,8 @@ class Receiver {
   uint16_t matched_ = 0;             // receives that have met their send and wait for its bytes
   uint16_t waiting_rendezvous_ = 0;  // of waiting_sends_: to be cleared by name
   uint16_t open_failures_ = 0;
-  bool joined_ = false;  // receives of the shared queue that name the peer count for it
+  bool joined_ = false;          // receives of the shared queue that name the peer count for it:
+  uint32_t named_receives_ = 0;  // so many stand there
   bool demand_changed_ = false;
   bool clears_told_ = false;  // some, since the last demand
   bool closing_ = false;      // no receive will ever be posted again

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cc/registry.h"
 #include "tests/unit/transport/core/receive_queue_fixture.h"
@@ -134,6 +135,23 @@ TEST_P(DirectedReceiveTest, EveryMessageMeetsItsReceiveInWhateverOrder) {
   }
   EXPECT_TRUE(world().RunUntil([&] { return got_.size() == expected.size(); }, Duration::Seconds(5))) << got_.size();
   for (const Expected& one : expected) EXPECT_TRUE(one.buffer->Holds(one.pattern)) << one.pattern;
+}
+
+// Its receiver waits for the peer, so it asks soon whether it is there: not only after 30 s, as of an idle connection.
+TEST_P(DirectedReceiveTest, ALostPeerIsNoticedByWhoWaitsForIt) {
+  std::vector<ConnectionId> lost;
+  host(2).on_event = [&](const ConnectionEvent& event) {
+    if (event.kind == ConnectionEventKind::kClosed) lost.push_back(event.connection);
+  };
+  Name(0);
+  Name(1);
+  PostFrom(kNames[0], 100);
+  world().RunFor(Duration::Seconds(5));  // nobody has anything to do
+  PostFrom(kNames[1], 100);
+  host(0).Freeze();
+  host(1).Freeze();
+  world().RunFor(Duration::Seconds(13));
+  EXPECT_EQ(lost.size(), 2u);
 }
 
 // ---- the limit
