@@ -113,7 +113,7 @@ TEST_P(PlacementTest, WhatAnAcknowledgementLeavesOutIsNotLost) {
     Start(options);
     auto random = std::make_shared<Random>(seed);
     const Time deaf_until = now() + Duration::Micros(1100);  // the peer has then more than one of them tells
-    network().SetHook([=, this](NetworkPacket& packet, Fate& fate) {
+    network().SetHook([=](NetworkPacket& packet, Fate& fate) {
       const bool acknowledgement = packet.kind == SegmentKind::kPacket && packet.from >= GetParam();
       fate.drop = acknowledgement ? packet.sent_at < deaf_until : random->Chance(0.02);
     });
