@@ -85,7 +85,7 @@ void Receiver::LeaveSource() {
 // Receives that only the peer's sends can meet.
 uint32_t Receiver::ready_receives() const {
   if (shared_ == nullptr) return own_.posted_count();
-  return named_receives_;
+  return shared_->named_receives;
 }
 
 void Receiver::Meet(RxMessage* message, PostedReceive* receive, Time now) {

@@ -73,9 +73,9 @@ class Receiver {
   uint32_t waiting_sends() const { return waiting_sends_; }
   uint32_t operations() const { return own_.posted_count() + matched_; }
   // Whether somebody waits for what the peer sends.
-  bool is_awaited() const { return operations() > 0 || named_receives_ > 0; }
+  bool is_awaited() const { return operations() > 0 || (shared_ != nullptr && shared_->named_receives > 0); }
   // Of the queue that it shares. True: they are the first.
-  bool SetNamedReceives(uint32_t count) { return std::exchange(named_receives_, count) == 0 && count > 0; }
+  bool SetNamedReceives(uint32_t count) { return std::exchange(shared_->named_receives, count) == 0 && count > 0; }
 
   // ---- what arrives
   struct Arrival {
@@ -111,7 +111,8 @@ class Receiver {
  private:
   struct Shared {
     ReceiveQueue* queue = nullptr;
-    Source source = kAnySource;  // the peer's name there
+    Source source = kAnySource;   // the peer's name there
+    uint32_t named_receives = 0;  // so many stand there that name it; 0 unless joined_
   };
   struct Slot {
     RxMessage* message = nullptr;
@@ -189,8 +190,7 @@ class Receiver {
   uint16_t matched_ = 0;             // receives that have met their send and wait for its bytes
   uint16_t waiting_rendezvous_ = 0;  // of waiting_sends_: to be cleared by name
   uint16_t open_failures_ = 0;
-  bool joined_ = false;          // receives of the shared queue that name the peer count for it:
-  uint32_t named_receives_ = 0;  // so many stand there
+  bool joined_ = false;  // receives of the shared queue that name the peer count for it
   bool demand_changed_ = false;
   bool clears_told_ = false;  // some, since the last demand
   bool closing_ = false;      // no receive will ever be posted again
