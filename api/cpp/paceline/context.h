@@ -73,7 +73,7 @@ class Connection {
                            OperationId* id = nullptr);
   // As Send, or SendImmediate, of bytes that are a copy: nobody waits for the completion, so that `prompt_acks` does
   // not hurry it.
-  PostResult SendCopied(Buffer copy, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
+  PostResult SendCopied(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
                         OperationId* id = nullptr);
   // Completes only when the bytes are in the buffer of a receive of the peer, also of a short send, for a round trip
   // more. A send of 0 bytes: as Send.

@@ -232,9 +232,9 @@ PostResult Connection::SendImmediate(Buffer buffer, uint64_t tag, uint64_t immed
   return impl_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
-PostResult Connection::SendCopied(Buffer copy, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
+PostResult Connection::SendCopied(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
                                   OperationId* id) {
-  const SendRequest request = {.buffer = ToCore(copy),
+  const SendRequest request = {.buffer = ToCore(buffer),
                                .tag = tag,
                                .immediate = immediate.value_or(0),
                                .has_immediate = immediate.has_value(),
