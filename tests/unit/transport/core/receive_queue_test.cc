@@ -9,7 +9,43 @@ namespace {
 
 class ReceiveQueueTest : public ReceiveQueueFixture, public testing::WithParamInterface<CoreSetup> {
  protected:
+  static constexpr size_t kHalf = 1'000'000;
+
   void SetUp() override { StartQueue(OptionsFor(GetParam())); }
+
+  // Both connections write into a region of their receiver, half each, and the first is ended on the way.
+  void EndOneOfTwoThatWriteIntoARegion() {
+    GuardedBuffer& in = NewBuffer(2 * kHalf);
+    const RegionId region = endpoint(2).RegisterMemory(in.data(), in.size(), kLocalOnly);
+    for (const uint64_t from : {uint64_t{0}, uint64_t{1}}) {
+      Post({.buffer = {in.data() + from * kHalf, kHalf, region}, .tag = from, .user_data = from + 1});
+      SendFrom(static_cast<uint32_t>(from), NewFilled(kHalf, from), from);
+    }
+    ASSERT_TRUE(world().RunUntil([&] { return endpoint(2).counters().rx_data_bytes > kHalf / 2; }));
+    ASSERT_TRUE(got_.empty());
+    endpoint(2).Abort(in_[0], now());
+    host(2).Touch();
+    EXPECT_EQ(Take().status, OperationStatus::kConnectionClosed);
+    of_the_other_ = in.data() + kHalf;
+  }
+
+  void RepeatWhatComesBeforeThat(Duration late) {
+    network().SetHook([this, late](NetworkPacket& packet, Fate& fate) {
+      if (packet.from != 2 || endpoint(2).counters().rx_data_bytes > kHalf / 2) return;
+      fate.copies = 2;
+      fate.copy_spacing = late;
+    });
+  }
+
+  void ExpectTheOtherToArrive() {
+    const Completion other = Take();
+    EXPECT_EQ(other.user_data, 2u);
+    EXPECT_EQ(other.status, OperationStatus::kOk);
+    EXPECT_EQ(FindDifference(of_the_other_, kHalf, 1), kHalf);
+  }
+
+ private:
+  const uint8_t* of_the_other_ = nullptr;
 };
 INSTANTIATE_TEST_SUITE_P(Setups, ReceiveQueueTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
@@ -205,22 +241,20 @@ TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
 
 // Cards that write into one region for several connections get new keys when one of these ends.
 TEST_P(ReceiveQueueTest, AConnectionThatEndsLeavesTheRegionToTheOthers) {
-  constexpr size_t kBytes = 1'000'000;
-  GuardedBuffer& in = NewBuffer(2 * kBytes);
-  const RegionId region = endpoint(2).RegisterMemory(in.data(), in.size(), kLocalOnly);
-  for (const uint64_t from : {uint64_t{0}, uint64_t{1}}) {
-    Post({.buffer = {in.data() + from * kBytes, kBytes, region}, .tag = from, .user_data = from + 1});
-    SendFrom(static_cast<uint32_t>(from), NewFilled(kBytes, from), from);
-  }
-  ASSERT_TRUE(world().RunUntil([&] { return endpoint(2).counters().rx_data_bytes > kBytes / 2; }));
-  ASSERT_TRUE(got_.empty());
-  endpoint(2).Abort(in_[0], now());
-  host(2).Touch();
-  EXPECT_EQ(Take().status, OperationStatus::kConnectionClosed);
-  const Completion other = Take();
-  EXPECT_EQ(other.user_data, 2u);
-  EXPECT_EQ(other.status, OperationStatus::kOk);
-  EXPECT_EQ(FindDifference(in.data() + kBytes, kBytes, 1), kBytes);
+  EndOneOfTwoThatWriteIntoARegion();
+  ExpectTheOtherToArrive();
+}
+
+// The same, and what told the old keys comes once more: after what told the new ones, or after what these have brought.
+TEST_P(ReceiveQueueTest, KeysThatComeTooLateHoldNoMessageUp) {
+  RepeatWhatComesBeforeThat(Duration::Micros(40));
+  EndOneOfTwoThatWriteIntoARegion();
+  ExpectTheOtherToArrive();
+}
+TEST_P(ReceiveQueueTest, KeysThatComeMuchTooLateHoldNoMessageUp) {
+  RepeatWhatComesBeforeThat(Duration::Micros(100));
+  EndOneOfTwoThatWriteIntoARegion();
+  ExpectTheOtherToArrive();
 }
 
 TEST_P(ReceiveQueueTest, AQueueThatEndsTakesItsConnectionsAlong) {
