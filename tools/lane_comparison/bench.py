@@ -105,9 +105,9 @@ class Bench:
         finally:
             jobs.end(serving)
 
-    def perf(self, arguments, lane="udp", environment=None, mode="local", mtu=None, server_arguments=()):
+    def perf(self, arguments, lane="udp", environment=None, mode="local", mtu=None, both=()):
         """Results of `paceline perf` as a dictionary: between two hosts over a cable of that MTU, or without one
-        between processes here, as `mode` says. `server_arguments`: what the server gets as well as the client."""
+        between processes here, as `mode` says. `both`: what the server gets as well as the client."""
         program = self.program("bin", "paceline")
         # No key, as none of the others protects its packets.
         environment = {"PACELINE_KEY_FILE": "none", **(environment or {})}
@@ -119,8 +119,8 @@ class Bench:
         else:
             cable = self.cable(mtu)
             here = ["--lane", lane, "--device", "eth0"]
-            server = [program, "perf", "server", *here, *server_arguments]
-            client = [program, "perf", "client", cable.address(0), *here, *server_arguments, *arguments]
+            server = [program, "perf", "server", *here, *both]
+            client = [program, "perf", "client", cable.address(0), *here, *both, *arguments]
             out = self.pair(server, client, ("tcp", 18515), environment, cable)
         result = json.loads(out)
         if not result["verified"]:

@@ -24,7 +24,7 @@ def perf_gbps(lane="udp", mtu=None, loss=False, drop=None):
         with _dropping(bench, mtu, drop):
             if mtu is None:
                 return bench.perf([*arguments, *bad], lane)["gbps"]
-            return bench.perf(arguments, lane, mtu=mtu, server_arguments=bad)["gbps"]
+            return bench.perf(arguments, lane, mtu=mtu, both=bad)["gbps"]
 
     return measure
 

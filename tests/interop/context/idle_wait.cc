@@ -4,7 +4,8 @@
 //
 //   idle_wait [--lane NAME] [--ranks N] [--waits N] [--milliseconds N]
 //
-// Prints JSON: cpu_us {p50, max}, processor time of this thread in one wait.
+// Prints JSON: cpu_us {context, epoll, more}, processor time of this thread in one wait: medians of the context's, of
+// as long a wait for a descriptor that nothing comes to, and what the first is above the second.
 #include <sys/epoll.h>
 #include <time.h>
 

@@ -293,38 +293,27 @@ TEST_F(ContextsTest, DeferredWorkIsKeptWithItsMessages) {
     queue(FI_OP_SEND, &message, &Op::msg);
     fi_op_tagged tagged = {.ep = a_.endpoint, .msg = {.msg_iov = &local, .iov_count = 1, .addr = a_.peer, .tag = 6}};
     queue(FI_OP_TSEND, &tagged, &Op::tagged);
+    const auto atomic_message = [&](fi_op op) {
+      return fi_msg_atomic{.msg_iov = &element,
+                           .iov_count = 1,
+                           .addr = a_.peer,
+                           .rma_iov = &target,
+                           .rma_iov_count = 1,
+                           .datatype = FI_UINT64,
+                           .op = op};
+    };
     fi_op_compare_atomic compared = {.ep = a_.endpoint,
-                                     .msg = {.msg_iov = &element,
-                                             .iov_count = 1,
-                                             .addr = a_.peer,
-                                             .rma_iov = &target,
-                                             .rma_iov_count = 1,
-                                             .datatype = FI_UINT64,
-                                             .op = FI_CSWAP},
+                                     .msg = atomic_message(FI_CSWAP),
                                      .fetch = {.msg_iov = &result, .iov_count = 1},
                                      .compare = {.msg_iov = &compare, .iov_count = 1}};
     queue(FI_OP_COMPARE_ATOMIC, &compared, &Op::compare_atomic);
     result.addr = &before[1];
     target.addr = 16;
-    fi_op_fetch_atomic fetched = {.ep = a_.endpoint,
-                                  .msg = {.msg_iov = &element,
-                                          .iov_count = 1,
-                                          .addr = a_.peer,
-                                          .rma_iov = &target,
-                                          .rma_iov_count = 1,
-                                          .datatype = FI_UINT64,
-                                          .op = FI_SUM},
-                                  .fetch = {.msg_iov = &result, .iov_count = 1}};
+    fi_op_fetch_atomic fetched = {
+        .ep = a_.endpoint, .msg = atomic_message(FI_SUM), .fetch = {.msg_iov = &result, .iov_count = 1}};
     queue(FI_OP_FETCH_ATOMIC, &fetched, &Op::fetch_atomic);
     target.addr = 24;
-    fi_op_atomic atomic = {.ep = a_.endpoint,
-                           .msg = {.msg_iov = &element,
-                                   .iov_count = 1,
-                                   .addr = a_.peer,
-                                   .rma_iov = &target,
-                                   .rma_iov_count = 1,
-                                   .datatype = FI_UINT64,
-                                   .op = FI_SUM}};
+    fi_op_atomic atomic = {.ep = a_.endpoint, .msg = atomic_message(FI_SUM)};
     queue(FI_OP_ATOMIC, &atomic, &Op::atomic);
     fi_op_cntr add = {.cntr = done, .value = 5};
     work.completion_cntr = nullptr;

@@ -15,6 +15,32 @@ class BoundsTest : public CoreFixture, public testing::WithParamInterface<LaneKi
     options.lanes = GetParam();
     return options;
   }
+
+  // More sends than the store holds, and behind them, to a buffer of their own, more packets than there are numbers.
+  void StartWithMessagesPutOff() {
+    WorldOptions options = Options();
+    options.endpoint.unexpected_bytes = 64 * 1024;
+    Start(options);
+    for (uint64_t i = 0; i < kPutOff; ++i) Send(0, NewFilled(4000, i), 1);
+    world().RunFor(Duration::Millis(1));
+    constexpr size_t kBytes = 8'000'000;
+    GuardedBuffer& out = NewFilled(kBytes, 7);
+    behind_ = &NewBuffer(kBytes);
+    for (int i = 0; i < 12; ++i) {
+      Receive(1, *behind_, 2);
+      Send(0, out, 2);
+    }
+  }
+
+  void TakeWhatWasPutOff() {
+    for (uint64_t i = 0; i < kPutOff; ++i) Receive(1, NewBuffer(4000), 1);
+    AwaitAll();
+    EXPECT_TRUE(behind_->Holds(7));
+  }
+
+ private:
+  static constexpr uint64_t kPutOff = 30;
+  GuardedBuffer* behind_ = nullptr;
 };
 INSTANTIATE_TEST_SUITE_P(Lanes, BoundsTest, testing::Values(LaneKind::kPackets, LaneKind::kHca),
                          [](const auto& lane) { return lane.param == LaneKind::kHca ? "Hca" : "Packets"; });
@@ -276,38 +302,14 @@ TEST_P(BoundsTest, WhatTheStoreHasNoRoomForLeavesTheWindowToTheSendWhoseTurnItIs
 
 // A message that was put off keeps its packet numbers while others go on, and still needs new ones in the end.
 TEST_P(BoundsTest, APutOffMessageHoldsNobodyUpForEver) {
-  WorldOptions options = Options();
-  options.endpoint.unexpected_bytes = 64 * 1024;
-  Start(options);
-  for (uint64_t i = 0; i < 30; ++i) Send(0, NewFilled(4000, i), 1);  // more than the store holds
-  world().RunFor(Duration::Millis(1));
-  constexpr size_t kBytes = 8'000'000;
-  GuardedBuffer& out = NewFilled(kBytes, 7);
-  GuardedBuffer& in = NewBuffer(kBytes);
-  for (int i = 0; i < 12; ++i) {  // more packets than there are numbers
-    Receive(1, in, 2);
-    Send(0, out, 2);
-  }
+  StartWithMessagesPutOff();
   world().RunFor(Duration::Millis(100));
-  for (uint64_t i = 0; i < 30; ++i) Receive(1, NewBuffer(4000), 1);
-  AwaitAll();
-  EXPECT_TRUE(in.Holds(7));
+  TakeWhatWasPutOff();
 }
 
 // The same, and at the end of the numbers everything else is lost again and again for a while.
 TEST_P(BoundsTest, APutOffMessageKeepsANumberWhateverIsLostMeanwhile) {
-  WorldOptions options = Options();
-  options.endpoint.unexpected_bytes = 64 * 1024;
-  Start(options);
-  for (uint64_t i = 0; i < 30; ++i) Send(0, NewFilled(4000, i), 1);
-  world().RunFor(Duration::Millis(1));
-  constexpr size_t kBytes = 8'000'000;
-  GuardedBuffer& out = NewFilled(kBytes, 7);
-  GuardedBuffer& in = NewBuffer(kBytes);
-  for (int i = 0; i < 12; ++i) {
-    Receive(1, in, 2);
-    Send(0, out, 2);
-  }
+  StartWithMessagesPutOff();
   const uint64_t sent = endpoint(0).counters().tx_data_packets;
   bool lifted = false;
   network().SetHook([&](NetworkPacket& packet, Fate& fate) {  // of payload alone: probes go on and are answered
@@ -315,9 +317,7 @@ TEST_P(BoundsTest, APutOffMessageKeepsANumberWhateverIsLostMeanwhile) {
   });
   world().RunFor(Duration::Seconds(3));
   lifted = true;
-  for (uint64_t i = 0; i < 30; ++i) Receive(1, NewBuffer(4000), 1);
-  AwaitAll();
-  EXPECT_TRUE(in.Holds(7));
+  TakeWhatWasPutOff();
 }
 
 // An empty message has no payload that could be granted, but its receive still clears it.
