@@ -56,7 +56,8 @@ struct EndpointOptions {
   uint32_t ack_every = 2;                         // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
   // The same, after the last packet of a backlog: nothing follows that it could be acknowledged along with, only an
-  // answer may be on its way. The peer's should be no longer, or its last packets are probed for in vain.
+  // answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it reckons with
+  // probes for last packets that have arrived.
   Duration last_ack_delay = Duration::Nanos(6250);
   uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
   bool prompt_acks = false;           // others too, where the sender waits for the completion: it asks for it

@@ -60,9 +60,9 @@ PostResult Endpoint::Impl::PostSharedReceive(ReceiveQueueId id, const ReceiveReq
   if (queue == nullptr) return PostResult::kInvalidArgument;
   Matcher& matcher = queue->matcher();
   if (const PostResult result = CheckBuffer(request.buffer); result != PostResult::kOk) return result;
+  FeedStarvedQueues(now);  // what waits for room only is not for this receive
   RxMessage* message = request.claimed == 0 ? nullptr : matcher.FindClaimed(request.claimed);
   if (request.claimed != 0 && message == nullptr) return PostResult::kInvalidArgument;
-  FeedStarvedQueues(now);  // what waits for room only is not for this receive
   if (matcher.starved()) return PostResult::kTryAgain;
   if (matcher.posted_count() >= limits::kMaxOperations || !context_.completions.Reserve()) return PostResult::kTryAgain;
   PostedReceive* receive = context_.NewReceive(request, context_.next_operation++);

@@ -17,11 +17,7 @@ int Close(fid* object) {
   return 0;
 }
 
-fi_ops object_calls = {.size = sizeof(fi_ops),
-                       .close = Close,
-                       .bind = NotSupported(),
-                       .control = NotSupported(),
-                       .ops_open = NotSupported()};
+fi_ops object_calls = OnlyClose(Close);
 
 }  // namespace
 

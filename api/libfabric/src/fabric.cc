@@ -41,11 +41,7 @@ int TryWait(fid_fabric*, fid** objects, int count) {
   return 0;
 }
 
-fi_ops object_calls = {.size = sizeof(fi_ops),
-                       .close = Close,
-                       .bind = NotSupported(),
-                       .control = NotSupported(),
-                       .ops_open = NotSupported()};
+fi_ops object_calls = OnlyClose(Close);
 fi_ops_fabric calls = {.size = sizeof(fi_ops_fabric),
                        .domain = OpenDomain,
                        .passive_ep = NotSupported(),

@@ -24,6 +24,15 @@ struct NotSupported {
   }
 };
 
+// The calls of an object that can be closed and nothing else.
+constexpr fi_ops OnlyClose(int (*close)(fid*)) {
+  return {.size = sizeof(fi_ops),
+          .close = close,
+          .bind = NotSupported(),
+          .control = NotSupported(),
+          .ops_open = NotSupported()};
+}
+
 // The object of class `Object` whose libfabric structure `Base` begins with `fid`.
 template <typename Object, typename Base>
 Object* FromFid(fid* object) {

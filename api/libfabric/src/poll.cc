@@ -63,11 +63,7 @@ int Close(fid* object) {
   return 0;
 }
 
-fi_ops object_calls = {.size = sizeof(fi_ops),
-                       .close = Close,
-                       .bind = NotSupported(),
-                       .control = NotSupported(),
-                       .ops_open = NotSupported()};
+fi_ops object_calls = OnlyClose(Close);
 fi_ops_poll calls = {
     .size = sizeof(fi_ops_poll),
     .poll = [](fid_poll* set, void** contexts, int room) { return Of(set)->Poll(contexts, room); },

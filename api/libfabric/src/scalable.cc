@@ -135,15 +135,10 @@ class SharedTransmit : public fid_stx {
   Domain* domain_;
 };
 
-fi_ops shared_calls = {.size = sizeof(fi_ops),
-                       .close =
-                           [](fid* object) {
-                             delete FromFid<SharedTransmit, fid_stx>(object);
-                             return 0;
-                           },
-                       .bind = NotSupported(),
-                       .control = NotSupported(),
-                       .ops_open = NotSupported()};
+fi_ops shared_calls = OnlyClose([](fid* object) {
+  delete FromFid<SharedTransmit, fid_stx>(object);
+  return 0;
+});
 
 }  // namespace
 

@@ -27,9 +27,8 @@ api::Result<HcaList> HcaList::Parse(std::string_view text) {
   if (names.empty() || odd) {
     return api::Status(api::StatusCode::kInvalidArgument,
                        "PACELINE_HCA=" + std::string(text) +
-                           ": write beginnings of the names of interfaces or of ports of RDMA cards, comma separated; "
-                           "in front of all of them ^ to leave "
-                           "them out, = to take names as they are");
+                           ": write beginnings of the names of interfaces or of ports of RDMA cards, comma "
+                           "separated; in front of all of them ^ to leave them out, = to take names as they are");
   }
   return list;
 }

@@ -131,8 +131,8 @@ class Sender {
   // could never be.
   bool RoomForNew() const { return outstanding_.size() < outstanding_.bound() / 16 * 15; }
   // And the last of them for what stands at the beginning alone, however often the rest is lost meanwhile.
-  bool RoomFor(uint64_t lost) const {
-    return outstanding_.size() < (lost == outstanding_.begin() ? outstanding_.bound() : outstanding_.bound() / 64 * 63);
+  bool RoomFor(uint64_t psn) const {
+    return outstanding_.size() < (psn == outstanding_.begin() ? outstanding_.bound() : outstanding_.bound() / 64 * 63);
   }
   void Open(TxMessage* message);
   void Clear(TxMessage* message);

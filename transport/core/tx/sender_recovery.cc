@@ -353,8 +353,8 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
     const uint64_t next = entry.previous_on_path;
     if (entry.state == Outstanding::State::kOutstanding && entry.written && earlier < told_from_) {
       acked.previous_on_path = earlier;
-      tell_floor_ =
-          true;  // so that the peer no longer waits for what was sent again under other numbers, and tells more
+      // So that the peer no longer waits for what was sent again under other numbers, and tells more.
+      tell_floor_ = true;
       return;
     }
     if (entry.state == Outstanding::State::kOutstanding && (trusted || entry.written)) {
