@@ -8,15 +8,18 @@
   document.documentElement.dataset.theme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 
   function verdictTable() {
-    const head = ['Row', 'Of what', 'Bar', 'Here', 'Least', 'Most', ''];
+    const head = ['Row', 'Of what', 'Bar', 'Here', '', 'Least', 'Most'];
     const rows = results.flatMap((result) => result.bars.map((bar) => {
-      const values = ['median', 'min', 'max'].map((key) => (bar.value ? Format.number(bar.value[key]) : '\u2013'));
+      const [median, least, most] =
+        ['median', 'min', 'max'].map((key) => (bar.value ? Format.number(bar.value[key]) : '\u2013'));
       return element('tr', {}, [
         element('th', {scope: 'row'}, result.title),
         element('td', {}, bar.text),
         element('td', {class: 'number'}, bar.bound),
-        ...values.map((value) => element('td', {class: 'number'}, value)),
+        element('td', {class: 'number'}, median),
         element('td', {class: bar.verdict === 'missed' ? 'bad' : null}, bar.verdict),
+        element('td', {class: 'number'}, least),
+        element('td', {class: 'number'}, most),
       ]);
     }));
     return element('div', {class: 'scroll'}, [element('table', {class: 'comparison'}, [
