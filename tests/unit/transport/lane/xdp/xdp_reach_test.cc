@@ -1,5 +1,10 @@
 // How an xdp lane finds its peers: neighbours that move, gateways, addresses that the interface does not lead to, links
 // that go down.
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
 #include "tests/unit/transport/lane/xdp/xdp_fixture.h"
 #include "transport/lane/udp/udp_address.h"
 
@@ -38,9 +43,18 @@ TEST_F(XdpReachTest, ByAGateway) {
   ASSERT_TRUE(cable_->Run(1, "ip addr add 203.0.113.1/32 dev v0"));
   const auto a = Xdp(0), b = Udp(1, "203.0.113.1:0");
   ASSERT_TRUE(a != nullptr && b != nullptr);
+  const uint32_t peer = a->OpenPeer(b->address());  // so that its next hop is kept
   SendAndCheck(*a, *b, 100);
   SendAndCheck(*b, *a, 100);
   EXPECT_FALSE(cable_->Run(0, "ip neigh show | grep -q '^203.0.113.1 '")) << "nobody asked for it on the cable";
+  // Once the gateway is known, nothing leaves by the kernel's sockets.
+  const std::string sent = "awk '/^Udp: [0-9]/ {print $5}' /proc/net/snmp";
+  const std::string kept = testing::TempDir() + "paceline_sent_" + std::to_string(getpid());
+  ASSERT_TRUE(cable_->Run(0, sent + " > " + kept));
+  SendAndCheck(*a, *b, 100);
+  EXPECT_TRUE(cable_->Run(0, "test $(" + sent + ") -eq $(cat " + kept + ")"));
+  std::remove(kept.c_str());
+  a->ClosePeer(peer);
 }
 
 TEST_F(XdpReachTest, WhereTheInterfaceDoesNotLeadIsDroppedAndCounted) {
