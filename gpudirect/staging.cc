@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-
-#include "absl/strings/str_cat.h"
+#include <utility>
 
 namespace paceline::gpudirect {
 namespace {
@@ -14,47 +13,24 @@ constexpr size_t kLeastBuffer = 4096;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(const CudaDriver& driver, int device, size_t pool_bytes) {
-  if (device < 0 || device >= driver.device_count()) {
-    return absl::InvalidArgumentError(absl::StrCat("GPU ", device, "; it may be 0 to ", driver.device_count() - 1));
-  }
-  std::unique_ptr<Staging> staging(new Staging(driver, device, pool_bytes));
-  if (absl::Status status = staging->Open(); !status.ok()) return status;
-  return staging;
+  auto stream = DeviceStream::Create(driver, device);
+  if (!stream.ok()) return stream.status();
+  return std::unique_ptr<Staging>(new Staging(driver, *std::move(stream), pool_bytes));
 }
 
-Staging::Staging(const CudaDriver& driver, int device, size_t pool_bytes)
-    : driver_(driver), device_(device), pool_bytes_(pool_bytes) {}
-
-absl::Status Staging::Open() {
-  if (const CudaResult result = driver_.cuDeviceGet(&handle_, device_); result != kCudaSuccess) {
-    return driver_.Error("cuDeviceGet", result);
-  }
-  if (const CudaResult result = driver_.cuDevicePrimaryCtxRetain(&context_, handle_); result != kCudaSuccess) {
-    context_ = nullptr;
-    return driver_.Error("cuDevicePrimaryCtxRetain", result);
-  }
-  const CudaScope scope(driver_, context_);
-  if (const CudaResult result = driver_.cuStreamCreate(&stream_, kStreamNonBlocking); result != kCudaSuccess) {
-    stream_ = nullptr;
-    return driver_.Error("cuStreamCreate", result);
-  }
-  return absl::OkStatus();
-}
+Staging::Staging(const CudaDriver& driver, std::unique_ptr<DeviceStream> stream, size_t pool_bytes)
+    : driver_(driver), stream_(std::move(stream)), pool_bytes_(pool_bytes) {}
 
 Staging::~Staging() {
-  if (context_ == nullptr) return;
-  {
-    const CudaScope scope(driver_, context_);
-    if (stream_ != nullptr) {
-      driver_.cuStreamSynchronize(stream_);
-      driver_.cuStreamDestroy(stream_);
-    }
-    for (CudaEvent event : all_events_) driver_.cuEventDestroy(event);
-    FreeUnused();
-    for (const auto& [buffer, bytes] : taken_) driver_.cuMemFreeHost(buffer);
-  }
-  driver_.cuDevicePrimaryCtxRelease(handle_);
+  const CudaScope scope = stream_->Enter();
+  WaitForCopies();
+  for (CudaEvent event : all_events_) driver_.cuEventDestroy(event);
+  FreeUnused();
+  for (const auto& [buffer, bytes] : taken_) driver_.cuMemFreeHost(buffer);
 }
+
+// Its error changes nothing: a copy that is waited for here has failed already, or nobody asks for it any more.
+void Staging::WaitForCopies() { stream_->Wait().IgnoreError(); }
 
 // Powers of two, so that buffers fit the next message too.
 size_t Staging::RoundUp(size_t bytes) { return std::bit_ceil(std::max(bytes, kLeastBuffer)); }
@@ -67,7 +43,7 @@ void* Staging::Take(size_t bytes) {
     taken_[buffer] = size;
     return buffer;
   }
-  const CudaScope scope(driver_, context_);
+  const CudaScope scope = stream_->Enter();
   if (pinned_bytes_ + size > pool_bytes_) FreeUnused();
   if (pinned_bytes_ + size > pool_bytes_) return nullptr;
   void* buffer = nullptr;
@@ -100,22 +76,17 @@ void Staging::FreeUnused() {
 }
 
 absl::StatusOr<CudaEvent> Staging::CopyToHost(void* to, DevicePointer from, size_t bytes) {
-  const CudaScope scope(driver_, context_);
-  if (const CudaResult result = driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_); result != kCudaSuccess) {
-    return driver_.Error("cuMemcpyDtoHAsync", result);
-  }
+  if (absl::Status started = stream_->StartToHost(to, from, bytes); !started.ok()) return started;
   return Mark();
 }
 
 absl::StatusOr<CudaEvent> Staging::CopyToDevice(DevicePointer to, const void* from, size_t bytes) {
-  const CudaScope scope(driver_, context_);
-  if (const CudaResult result = driver_.cuMemcpyHtoDAsync(to, from, bytes, stream_); result != kCudaSuccess) {
-    return driver_.Error("cuMemcpyHtoDAsync", result);
-  }
+  if (absl::Status started = stream_->StartToDevice(to, from, bytes); !started.ok()) return started;
   return Mark();
 }
 
 absl::StatusOr<CudaEvent> Staging::Mark() {
+  const CudaScope scope = stream_->Enter();
   CudaResult result = kCudaSuccess;
   if (unused_events_.empty()) {
     CudaEvent event = nullptr;
@@ -125,29 +96,29 @@ absl::StatusOr<CudaEvent> Staging::Mark() {
       unused_events_.push_back(event);
     }
   }
-  if (result == kCudaSuccess) result = driver_.cuEventRecord(unused_events_.back(), stream_);
+  if (result == kCudaSuccess) result = driver_.cuEventRecord(unused_events_.back(), stream_->stream());
   if (result == kCudaSuccess) {
     CudaEvent event = unused_events_.back();
     unused_events_.pop_back();
     return event;
   }
-  driver_.cuStreamSynchronize(stream_);  // the copy runs, and nothing would say when it has ended
+  WaitForCopies();  // the copy runs, and nothing would say when it has ended
   return driver_.Error("cuEventRecord", result);
 }
 
 Staging::State Staging::Poll(CudaEvent event) {
-  const CudaScope scope(driver_, context_);
+  const CudaScope scope = stream_->Enter();
   const CudaResult result = driver_.cuEventQuery(event);
   if (result == kCudaNotReady) return State::kPending;
   unused_events_.push_back(event);
   if (result == kCudaSuccess) return State::kDone;
-  driver_.cuStreamSynchronize(stream_);  // it may still run
+  WaitForCopies();  // it may still run
   return State::kFailed;
 }
 
 void Staging::Abandon(CudaEvent event) {
-  const CudaScope scope(driver_, context_);
-  driver_.cuStreamSynchronize(stream_);
+  const CudaScope scope = stream_->Enter();
+  WaitForCopies();
   unused_events_.push_back(event);
 }
 

@@ -5,8 +5,8 @@
 // The caller has to see to it that device memory it sends is complete before the copy starts, as for any stream (NCCL
 // and MPI do).
 //
-// Thread rule: one thread at a time. Ownership: owns its stream, events and buffers; pinned memory is bounded by
-// `pool_bytes`, kept when given back, and freed with the object; pageable memory is freed when given back.
+// Thread rule: one thread at a time. Ownership: owns a stream (DeviceStream), events and buffers; pinned memory is
+// bounded by `pool_bytes`, kept when given back, and freed with the object; pageable memory is freed when given back.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "gpudirect/cuda_driver.h"
+#include "gpudirect/device_stream.h"
 
 namespace paceline::gpudirect {
 
@@ -49,21 +50,18 @@ class Staging {
   void Abandon(CudaEvent event);
 
   size_t pinned_bytes() const { return pinned_bytes_; }
-  int device() const { return device_; }
+  int device() const { return stream_->device(); }
 
  private:
-  Staging(const CudaDriver& driver, int device, size_t pool_bytes);
-  absl::Status Open();
+  Staging(const CudaDriver& driver, std::unique_ptr<DeviceStream> stream, size_t pool_bytes);
   static size_t RoundUp(size_t bytes);
   absl::StatusOr<CudaEvent> Mark();
+  void WaitForCopies();
   void FreeUnused();
 
   const CudaDriver& driver_;
-  const int device_;
+  const std::unique_ptr<DeviceStream> stream_;
   const size_t pool_bytes_;
-  int handle_ = 0;
-  CudaContext context_ = nullptr;
-  CudaStream stream_ = nullptr;
   size_t pinned_bytes_ = 0;
   std::map<void*, std::unique_ptr<uint8_t[]>> beside_pool_;
   std::map<void*, size_t> taken_;                   // sizes by buffer
