@@ -164,8 +164,8 @@ class ByLane {
   explicit ByLane(const std::string& device)
       : sender_(Need(CreateVerbsLane({.device = device}))), receiver_(Need(CreateVerbsLane({.device = device}))) {
     peer_ = sender_->OpenPeer(receiver_->address());
-    sender_->RegisterMemory(memory_.out.data(), memory_.out.size());
-    const uint64_t key = receiver_->RegisterMemory(memory_.in.data(), memory_.in.size());
+    sender_->RegisterMemory({.base = memory_.out.data(), .bytes = memory_.out.size()});
+    const uint64_t key = receiver_->RegisterMemory({.base = memory_.in.data(), .bytes = memory_.in.size()});
     for (size_t i = 0; i < kRound; ++i) {
       TxSegment& segment = segments_[i];
       segment.kind = SegmentKind::kWrite;

@@ -20,7 +20,7 @@ class NoLanes final : public EndpointEnvironment {
  public:
   uint32_t OpenPeer(uint32_t, const LaneAddress&) override { return 1; }
   void ClosePeer(uint32_t, uint32_t) override {}
-  uint64_t RegisterMemory(uint32_t, void*, size_t) override { return 0; }
+  uint64_t RegisterMemory(uint32_t, const LaneMemory&) override { return 0; }
   void DeregisterMemory(uint32_t, uint64_t) override {}
 };
 

@@ -1,5 +1,7 @@
 #include "tests/support/fake_hca_lane.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -20,14 +22,50 @@ LaneCapabilities HcaLaneCapabilities() {
   return capabilities;
 }
 
-uint64_t FakeHcaLane::RegisterMemory(void* base, size_t bytes) {
+uint64_t FakeHcaLane::RegisterMemory(const LaneMemory& memory) {
+  Region region{.base = reinterpret_cast<uintptr_t>(memory.base),
+                .bytes = memory.bytes,
+                .reach = static_cast<uint8_t*>(memory.base)};
+  if (memory.on_device()) {
+    if (refuses_devices_) return 0;
+    region.mapped_bytes = memory.dma_buf_offset + memory.bytes;
+    void* mapped = mmap(nullptr, region.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.dma_buf, 0);
+    if (mapped == MAP_FAILED) return 0;
+    region.mapped = static_cast<uint8_t*>(mapped);
+    region.reach = region.mapped + memory.dma_buf_offset;
+  }
   next_key_ += 0x101;
-  regions_[next_key_] = Region{reinterpret_cast<uintptr_t>(base), bytes};
+  regions_[next_key_] = region;
   return next_key_;
 }
 
+void FakeHcaLane::Unmap(const Region& region) {
+  if (region.mapped != nullptr) munmap(region.mapped, region.mapped_bytes);
+}
+
+FakeHcaLane::~FakeHcaLane() {
+  for (const auto& [key, region] : regions_) Unmap(region);
+}
+
 void FakeHcaLane::DeregisterMemory(uint64_t key) {
-  if (regions_.erase(key) == 0) network().NoteViolation(std::string(name()) + ": deregistered a key it does not have");
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) {
+    network().NoteViolation(std::string(name()) + ": deregistered a key it does not have");
+    return;
+  }
+  Unmap(found->second);
+  regions_.erase(found);
+}
+
+const uint8_t* FakeHcaLane::PayloadOf(const TxSegment& segment) {
+  if (segment.payload_key == 0) return segment.payload;
+  const auto region = regions_.find(segment.payload_key);
+  const auto address = reinterpret_cast<uint64_t>(segment.payload);
+  if (region == regions_.end() || !region->second.Holds(address, segment.payload_bytes)) {
+    network().NoteViolation(std::string(name()) + ": a payload outside of the memory whose key it names");
+    return nullptr;
+  }
+  return region->second.reach + (address - region->second.base);
 }
 
 void FakeHcaLane::Protect(const void* base, size_t bytes) {
@@ -83,8 +121,7 @@ bool FakeHcaLane::Place(const NetworkPacket& packet) {
   const uint64_t bytes = packet.payload_bytes;
   if (bytes > 0) {
     const auto region = regions_.find(packet.remote_key);
-    if (region == regions_.end() || packet.remote_address < region->second.base || bytes > region->second.bytes ||
-        packet.remote_address - region->second.base > region->second.bytes - bytes) {
+    if (region == regions_.end() || !region->second.Holds(packet.remote_address, bytes)) {
       ++writes_refused_;
       return false;
     }
@@ -96,7 +133,9 @@ bool FakeHcaLane::Place(const NetworkPacket& packet) {
       network().NoteViolation(std::string(name()) + ": packet " + std::to_string(packet.index) +
                               " wrote into memory that its owner has got back");
     }
-    if (packet.phantom_bytes == 0) std::memcpy(reinterpret_cast<void*>(start), packet.bytes.data(), bytes);
+    if (packet.phantom_bytes == 0) {
+      std::memcpy(region->second.reach + (start - region->second.base), packet.bytes.data(), bytes);
+    }
   }
   ++writes_placed_;
   return true;

@@ -4,6 +4,8 @@
 // writes take another way, and once the first of them has come, what is left on the old way is refused. A fence refuses
 // what is under way on all ways that were opened before it.
 //
+// Memory of a GPU it reaches through its dma-buf alone, as a payload by the key that the segment names.
+//
 // It also watches the safety rule: memory that the user has got back (a completion was polled) must not be written any
 // more. The harness says which memory that is with Protect and lifts it with Unprotect when the user lends it again.
 // Breaking the rule is noted as a violation of the network.
@@ -25,8 +27,9 @@ LaneCapabilities HcaLaneCapabilities();
 class FakeHcaLane final : public ScriptedLane {
  public:
   FakeHcaLane(ScriptedNetwork* network, const LaneCapabilities& capabilities) : ScriptedLane(network, capabilities) {}
+  ~FakeHcaLane() override;
 
-  uint64_t RegisterMemory(void* base, size_t bytes) override;
+  uint64_t RegisterMemory(const LaneMemory& memory) override;
   void DeregisterMemory(uint64_t key) override;
 
   void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
@@ -43,6 +46,9 @@ class FakeHcaLane final : public ScriptedLane {
   };
   void set_fences(Fences fences) { fences_ = fences; }
 
+  // From here on it registers no memory of GPUs.
+  void RefuseDevices() { refuses_devices_ = true; }
+
   void Protect(const void* base, size_t bytes);
   void Unprotect(const void* base, size_t bytes);
 
@@ -58,7 +64,15 @@ class FakeHcaLane final : public ScriptedLane {
   struct Region {
     uintptr_t base = 0;
     size_t bytes = 0;
+    uint8_t* reach = nullptr;   // where the card finds the bytes
+    uint8_t* mapped = nullptr;  // of a dma-buf, from its beginning
+    size_t mapped_bytes = 0;
+
+    bool Holds(uint64_t address, uint64_t count) const {
+      return address >= base && count <= bytes && address - base <= bytes - count;
+    }
   };
+  static void Unmap(const Region& region);
   // One after the other, of a path.
   struct Way {
     uint32_t number = 0;
@@ -70,6 +84,7 @@ class FakeHcaLane final : public ScriptedLane {
     way.open = false;
   }
   bool Place(const NetworkPacket& packet) override;
+  const uint8_t* PayloadOf(const TxSegment& segment) override;
   void TakeWay(const TxSegment& segment, NetworkPacket& packet) override;
 
   std::map<uint64_t, Region> regions_;
@@ -78,6 +93,7 @@ class FakeHcaLane final : public ScriptedLane {
   std::map<std::tuple<uint32_t, uint32_t, uint16_t>, uint32_t> newest_way_;  // that came, by port, connection, entropy
   std::map<uint32_t, uint64_t> fenced_;  // by connection: ways that were opened before are refused
   Fences fences_ = Fences::kHold;
+  bool refuses_devices_ = false;
   uint64_t next_key_ = 0x1001;
   uint64_t writes_placed_ = 0;
   uint64_t writes_refused_ = 0;

@@ -1,6 +1,7 @@
 #include "tests/support/fake_verbs.h"
 
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -202,18 +203,49 @@ int FakeVerbs::DeallocPd(ibv_pd* pd) {
   return 0;
 }
 
-ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* base, size_t bytes, int) {
-  auto* mr = new ibv_mr{};
+ibv_mr* FakeVerbs::Add(Mr* mr, ibv_pd* pd, uint64_t address, size_t bytes) {
   mr->pd = pd;
-  mr->addr = base;
+  mr->addr = reinterpret_cast<void*>(address);
   mr->length = bytes;
   mr->lkey = mr->rkey = ++next_key_;
   mrs_[mr->rkey] = mr;
+  registrations_.push_back({address, bytes, mr->mapped != nullptr});
   return mr;
 }
 
-int FakeVerbs::DeregMr(ibv_mr* mr) {
+ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* base, size_t bytes, int) {
+  auto* mr = new Mr{};
+  mr->bytes = static_cast<uint8_t*>(base);
+  return Add(mr, pd, reinterpret_cast<uint64_t>(base), bytes);
+}
+
+// As the kernel's: the addresses lie in their pages as the bytes lie in those of the dma-buf.
+ibv_mr* FakeVerbs::RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int) {
+  if (!takes_dma_bufs_) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  const off_t begin = lseek(fd, 0, SEEK_CUR);  // of the dma-buf in the file that stands for it
+  if (begin < 0) return nullptr;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || offset % page != iova % page) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  const size_t mapped_bytes = offset + bytes;
+  void* mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, begin);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* mr = new Mr{};
+  mr->mapped = static_cast<uint8_t*>(mapped);
+  mr->mapped_bytes = mapped_bytes;
+  mr->bytes = mr->mapped + offset;
+  return Add(mr, pd, iova, bytes);
+}
+
+int FakeVerbs::DeregMr(ibv_mr* handle) {
+  auto* mr = static_cast<Mr*>(handle);
   mrs_.erase(mr->rkey);
+  if (mr->mapped != nullptr) munmap(mr->mapped, mr->mapped_bytes);
   delete mr;
   return 0;
 }
@@ -441,6 +473,10 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
       if (inlined && piece.length > kInlineBytes) Violate("more inline than the QP takes");
       if (!inlined && !inside) Violate("a payload outside of registered memory");
       const auto* bytes = reinterpret_cast<const uint8_t*>(piece.addr);
+      if (!inlined && inside) {
+        bytes = mr->second->bytes + (piece.addr - reinterpret_cast<uint64_t>(mr->second->addr));
+        if (mr->second->mapped != nullptr) ++dma_buf_reads_;
+      }
       packet.bytes.insert(packet.bytes.end(), bytes, bytes + piece.length);
     }
     wire_.push_back(std::move(packet));
@@ -472,7 +508,8 @@ void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
   if (!packet.bytes.empty()) {
     const auto mr = mrs_.find(packet.remote_key);
     if (mr == mrs_.end() || !Covers(*mr->second, packet.remote_address, packet.bytes.size())) return;
-    std::memcpy(reinterpret_cast<void*>(packet.remote_address), packet.bytes.data(), packet.bytes.size());
+    std::memcpy(mr->second->bytes + (packet.remote_address - reinterpret_cast<uint64_t>(mr->second->addr)),
+                packet.bytes.data(), packet.bytes.size());
   }
   ++writes_placed_;
   ibv_wc arrived{};

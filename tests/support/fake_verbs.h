@@ -55,6 +55,17 @@ class FakeVerbs final : public VerbsCalls {
   // Numbers of the connected QPs of a device that nobody has stopped, the oldest first.
   std::vector<uint32_t> PathQps(uint32_t device) const;
   ibv_qp_type TypeOf(uint32_t qp_number) const;
+  // From here on cards take no dma-bufs.
+  void RefuseDmaBufs() { takes_dma_bufs_ = false; }
+  // How memory came to be registered, in order, as (address, bytes, by dma-buf).
+  struct Registration {
+    uint64_t address = 0;
+    size_t bytes = 0;
+    bool by_dma_buf = false;
+  };
+  const std::vector<Registration>& registrations() const { return registrations_; }
+  // Payloads that a card has read out of dma-bufs.
+  uint64_t dma_buf_reads() const { return dma_buf_reads_; }
   void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
 
   const std::vector<std::string>& violations() const { return violations_; }
@@ -74,6 +85,7 @@ class FakeVerbs final : public VerbsCalls {
   ibv_pd* AllocPd(ibv_context* context) override;
   int DeallocPd(ibv_pd* pd) override;
   ibv_mr* RegMr(ibv_pd* pd, void* base, size_t bytes, int access) override;
+  ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) override;
   int DeregMr(ibv_mr* mr) override;
   ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) override;
   int DestroyAh(ibv_ah* ah) override;
@@ -108,6 +120,12 @@ class FakeVerbs final : public VerbsCalls {
     std::vector<uint32_t> free_numbers;  // of its connected QPs, the last destroyed at the end
     std::set<Context*> open;
   };
+  // What the card knows of a registration beside what its owner sees: where it reaches the bytes.
+  struct Mr : ibv_mr {
+    uint8_t* bytes = nullptr;
+    uint8_t* mapped = nullptr;  // of a dma-buf: from the beginning of it
+    size_t mapped_bytes = 0;
+  };
   struct Receive {
     uint64_t id = 0;
     uint64_t address = 0;
@@ -122,14 +140,18 @@ class FakeVerbs final : public VerbsCalls {
   void Fail(Qp& qp);
   static void Tell(Context* context, const ibv_async_event& event);
   Qp* FindQp(uint32_t number);
+  ibv_mr* Add(Mr* mr, ibv_pd* pd, uint64_t address, size_t bytes);
 
   int max_cqe_;
   std::vector<Device> devices_;
   std::deque<Packet> wire_;
   std::vector<Packet> parked_;
   std::map<uint32_t, Qp*> qps_;
-  std::map<uint32_t, ibv_mr*> mrs_;  // by key
-  std::set<const void*> others_;     // contexts, domains, channels, queues, routes
+  std::map<uint32_t, Mr*> mrs_;  // by key
+  std::vector<Registration> registrations_;
+  bool takes_dma_bufs_ = true;
+  uint64_t dma_buf_reads_ = 0;
+  std::set<const void*> others_;  // contexts, domains, channels, queues, routes
   uint32_t next_qp_ = 17;
   bool reuse_numbers_ = false;
   uint32_t next_key_ = 0x100;

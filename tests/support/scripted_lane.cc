@@ -70,6 +70,7 @@ void ScriptedLane::CheckSegment(const TxSegment& segment) {
   if (segment.kind == SegmentKind::kPacket) {
     require(segment.header != nullptr && segment.header_bytes > 0, "packet without a header");
     require(segment.header_bytes + segment.payload_bytes <= capabilities_.max_packet_bytes, "packet too long");
+    require(segment.payload_key == 0, "packet with a payload that only a card can read");
   } else {
     require(capabilities_.remote_placement, "write on a lane that takes none");
     require(segment.payload_bytes <= capabilities_.max_write_bytes, "write too long");
@@ -102,7 +103,8 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     if (segment.payload_bytes > 0 && segment.payload == nullptr) {
       packet.phantom_bytes = segment.payload_bytes;
     } else if (segment.payload_bytes > 0) {
-      packet.bytes.insert(packet.bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
+      const uint8_t* payload = PayloadOf(segment);
+      if (payload != nullptr) packet.bytes.insert(packet.bytes.end(), payload, payload + segment.payload_bytes);
     }
     ++counters_.tx_packets;
     counters_.tx_bytes += packet.bytes.size() + packet.phantom_bytes;

@@ -51,6 +51,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   size_t open_peers() const { return peers_.size(); }
 
  protected:
+  // Where the payload of a segment can be read.
+  virtual const uint8_t* PayloadOf(const TxSegment& segment) { return segment.payload; }
   // Called for each write when it lands; true: tell the endpoint of it.
   virtual bool Place(const NetworkPacket& packet);
   // Fills in NetworkPacket::way and `opened` of a write.

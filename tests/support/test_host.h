@@ -37,6 +37,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
   // When set, it gets each completion the moment it is polled, instead of `completions`.
   std::function<void(const Completion&)> on_completion;
   std::function<void(const ConnectionEvent&)> on_event;
+  // What the driver of its GPUs would copy; false: it failed. Unset: all fail.
+  std::function<bool(int device, void*to, const void*from, size_t bytes)> copy_from_device, copy_to_device;
   bool accept_requests = true;   // answers kRequest events with Accept
   bool poll_completions = true;  // false: leaves them in the endpoint
 
@@ -65,8 +67,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
   uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override { return lanes_[port]->OpenPeer(address); }
   void ClosePeer(uint32_t port, uint32_t peer) override { lanes_[port]->ClosePeer(peer); }
   size_t RoomTo(uint32_t port, uint32_t peer) override { return lanes_[port]->RoomTo(peer); }
-  uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override {
-    return lanes_[port]->RegisterMemory(base, bytes);
+  uint64_t RegisterMemory(uint32_t port, const LaneMemory& memory) override {
+    return lanes_[port]->RegisterMemory(memory);
   }
   void DeregisterMemory(uint32_t port, uint64_t key) override { lanes_[port]->DeregisterMemory(key); }
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override {
@@ -76,6 +78,12 @@ class TestHost final : public Polled, private EndpointEnvironment {
     lanes_[port]->EndWrites(peer, connection);
   }
   void FenceWrites(uint32_t port, ConnectionId connection) override { lanes_[port]->FenceWrites(connection); }
+  bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) override {
+    return copy_from_device && copy_from_device(device, to, from, bytes);
+  }
+  bool CopyToDevice(int device, void* to, const void* from, size_t bytes) override {
+    return copy_to_device && copy_to_device(device, to, from, bytes);
+  }
 
   VirtualNetwork* network_;
   std::vector<Lane*> lanes_;

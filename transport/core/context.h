@@ -14,6 +14,7 @@
 #include "transport/base/random.h"
 #include "transport/core/completion_queue.h"
 #include "transport/core/counters.h"
+#include "transport/core/device_copies.h"
 #include "transport/core/endpoint.h"
 #include "transport/core/memory_table.h"
 #include "transport/core/routes.h"
@@ -46,6 +47,7 @@ struct CoreContext {
   uint32_t trailer_bytes = 0;       // of protection, at the end of every header
   Random random{1};
   MemoryTable memory;
+  DeviceCopies device_copies;
   CompletionQueue completions{1};
   std::vector<Port> ports;
   Pool<TxMessage> tx_messages;
@@ -131,7 +133,7 @@ struct CoreContext {
       uint64_t& key = keys[port.index];
       if (key == 0) continue;
       environment->DeregisterMemory(port.index, key);
-      key = environment->RegisterMemory(port.index, region->base, region->bytes);
+      key = environment->RegisterMemory(port.index, region->ForLanes());
     }
     memory.SetLaneKeys(id, keys);
     rekeyed.push_back(id);

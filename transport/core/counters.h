@@ -47,6 +47,9 @@ namespace paceline {
   X(grants_sent, "packets", "control packets with a grant")                                                         \
   X(not_ready_sent, "times", "messages put off because nothing could hold them")                                    \
   X(unexpected_messages, "messages", "sends that arrived before their receive was posted")                          \
+  X(device_copies, "packets", "payloads copied from or to memory of a GPU, because they travelled in packets")      \
+  X(device_copied_bytes, "bytes", "their bytes")                                                                    \
+  X(device_copies_failed, "packets", "the same where the copy failed, which ends the connection")                   \
   X(operations_posted, "operations", "operations posted")                                                           \
   X(operations_completed, "operations", "completions with status ok")                                               \
   X(operations_failed, "operations", "completions with any other status")                                           \

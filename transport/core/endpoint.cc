@@ -37,6 +37,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
   context_.options = options;
   context_.congestion_control = std::move(congestion_control);
   context_.environment = environment;
+  context_.device_copies.Start(environment, &context_.counters);
   context_.random = Random(options.seed);
   context_.completions = CompletionQueue(options.max_completions);
   if (options.cluster_key.has_value()) {
@@ -81,11 +82,33 @@ RegionId Endpoint::Impl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* b
       {.base = static_cast<uint8_t*>(base), .bytes = bytes, .access = access, .key = key, .origin = origin});
 }
 
+RegionId Endpoint::Impl::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access) {
+  if (!memory.on_device() || (access & kRemoteAtomic) != 0) return kUnregistered;
+  context_.device_copies.Reserve(most_payload_);
+  return AddRegion({.base = static_cast<uint8_t*>(memory.base),
+                    .bytes = memory.bytes,
+                    .access = access,
+                    .kind = MemoryKind::kDevice,
+                    .key = NewSecretNumber(),
+                    .device = memory.device,
+                    .dma_buf = memory.dma_buf,
+                    .dma_buf_offset = memory.dma_buf_offset});
+}
+
+uint32_t Endpoint::Impl::PlacingPorts(RegionId id) const {
+  const Region* region = context_.memory.Find(id);
+  uint32_t ports = 0;
+  for (const Port& port : context_.ports) {
+    if (region != nullptr && region->lane_keys[port.index] != 0) ports |= 1u << port.index;
+  }
+  return ports;
+}
+
 RegionId Endpoint::Impl::AddRegion(Region region) {
   if (context_.memory.HasKey(region.key)) return kUnregistered;
   for (const Port& port : context_.ports) {
-    if (port.capabilities.remote_placement && region.kind == MemoryKind::kHost) {
-      region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.base, region.bytes);
+    if (port.capabilities.remote_placement && region.kind != MemoryKind::kPhantom) {
+      region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.ForLanes());
     }
   }
   const RegionId id = context_.memory.Add(region);
@@ -299,6 +322,10 @@ RegionId Endpoint::RegisterMemory(void* base, uint64_t bytes, uint8_t access, Me
                                   ConnectionId connection) {
   return impl_->RegisterMemory(base, bytes, access, kind, connection);
 }
+RegionId Endpoint::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access) {
+  return impl_->RegisterDeviceMemory(memory, access);
+}
+uint32_t Endpoint::PlacingPorts(RegionId region) const { return impl_->PlacingPorts(region); }
 void Endpoint::DeregisterMemory(RegionId region, Time now) { impl_->DeregisterMemory(region, now); }
 RemoteMemory Endpoint::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
 

@@ -91,7 +91,7 @@ class EndpointEnvironment {
     (void)port, (void)peer;
     return limits::kMaxOutstandingPackets;
   }
-  virtual uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) = 0;  // Lane::RegisterMemory
+  virtual uint64_t RegisterMemory(uint32_t port, const LaneMemory& memory) = 0;  // Lane::RegisterMemory
   virtual void DeregisterMemory(uint32_t port, uint64_t key) = 0;
   virtual void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {  // Lane::ResetPath
     (void)port, (void)peer, (void)connection, (void)entropy;
@@ -101,6 +101,16 @@ class EndpointEnvironment {
   }
   virtual void FenceWrites(uint32_t port, ConnectionId connection) {  // Lane::FenceWrites
     (void)port, (void)connection;
+  }
+  // Copies between memory of a GPU (its ordinal, as in LaneMemory) and host memory; done when they return. False: they
+  // failed, and what is at `to` is anything.
+  virtual bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) {
+    (void)device, (void)to, (void)from, (void)bytes;
+    return false;
+  }
+  virtual bool CopyToDevice(int device, void* to, const void* from, size_t bytes) {
+    (void)device, (void)to, (void)from, (void)bytes;
+    return false;
   }
 };
 
@@ -141,6 +151,15 @@ class Endpoint {
   // The same under a key of the application's choice, as guessable as that is, and with offsets of remote operations
   // that count from `origin` at its first byte. kUnregistered: out of ids, or the key is in use.
   RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+  // The same for memory of a GPU, which the core never touches. Cards that took it read and write it by themselves;
+  // what must go as packets (no key of the peer's memory, an encrypted connection, an answer to a read, a port whose
+  // card did not take it) is copied packet by packet, and the endpoint waits for each copy. One that fails ends the
+  // connection, its operations with kConnectionClosed. A send from it of 1 byte or more waits for its receive on ports
+  // that place data, so that it is written and not copied. The dma-buf stays usable while the region lives.
+  // kUnregistered also with kRemoteAtomic: no processor can do atomics there.
+  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
+  // Bit per port whose card reads and writes the region by itself.
+  uint32_t PlacingPorts(RegionId region) const;
   // At once: what arrives later for it is refused, writes and reads of peers under way end there with kRemoteAccess. A
   // connection with operations of its own that still use the region is aborted (its operations end with
   // kConnectionClosed): the peer would otherwise wait for bytes that nobody may read or place any more.

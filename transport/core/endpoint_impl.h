@@ -44,6 +44,9 @@ class Endpoint::Impl {
 
   RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
 
+  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
+  uint32_t PlacingPorts(RegionId id) const;
+
   // Completes what of it only the endpoint knows: keys of lanes and its number.
   RegionId AddRegion(Region region);
   void DeregisterFromLanes(const Region& region);
@@ -221,6 +224,8 @@ class Endpoint::Impl {
   Time PollTimeout();
 
   void HandleTimeout(Time now);
+  // Connections for which a copy of memory of a GPU has failed.
+  void EndFailedCopies(Time now);
 
   void HandlePortStatus(uint32_t port, bool up, Time now);
 

@@ -196,6 +196,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   room = std::min(room, TxBurst::kSegments);
   if (!reply_peers_.empty()) ReleaseReplyPeers();
   FeedStarvedQueues(now);
+  context_.device_copies.BeginBurst();
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
   // Acknowledgements of connections that have data wait for it, as riders; what found no packet goes behind the data,
@@ -371,6 +372,7 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
 }
 
 Time Endpoint::Impl::PollTimeout() {
+  if (context_.device_copies.any_failed()) return Time();
   SetTimers();
   Time next = timers_.next();
   for (const Port& port : context_.ports) {
@@ -385,7 +387,19 @@ void Endpoint::Impl::SetTimers() {
   }
 }
 
+// Not where they failed: a burst that is being filled may hold other segments of the same connection.
+void Endpoint::Impl::EndFailedCopies(Time now) {
+  for (const ConnectionId id : context_.device_copies.TakeFailed()) {
+    Connection* connection = Find(id);
+    if (connection == nullptr) continue;
+    connection->Finish(CloseReason::kLocal, OperationStatus::kConnectionClosed, true,
+                       "a copy from or to memory of a GPU failed", now);
+    After(connection, now);
+  }
+}
+
 void Endpoint::Impl::HandleTimeout(Time now) {
+  EndFailedCopies(now);
   SetTimers();
   uint32_t slot;
   while (timers_.PopDue(now, &slot)) {

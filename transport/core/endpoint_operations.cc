@@ -47,6 +47,7 @@ TxMessage* Endpoint::Impl::NewMessage(Operation operation, wire::MessageKind kin
   message->data = static_cast<const uint8_t*>(buffer.data);
   message->payload_bytes = message->length = buffer.bytes;
   message->region = buffer.region;
+  message->device = context_.memory.DeviceOf(buffer.region);
   message->user_data = user_data;
   return message;
 }

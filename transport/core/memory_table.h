@@ -22,8 +22,15 @@ struct Region {
   uint64_t key = 0;
   uint64_t origin = 0;  // offset by which remote operations name its first byte
   std::array<uint64_t, limits::kMaxPorts> lane_keys{};
+  // kDevice, as LaneMemory:
+  int device = kNoDevice;
+  int dma_buf = -1;
+  uint64_t dma_buf_offset = 0;
   bool live = false;
 
+  LaneMemory ForLanes() const {
+    return {.base = base, .bytes = bytes, .device = device, .dma_buf = dma_buf, .dma_buf_offset = dma_buf_offset};
+  }
   uint8_t* At(uint64_t offset) const { return base + (offset - origin); }
 };
 
@@ -36,6 +43,12 @@ class MemoryTable {
   const Region* Find(RegionId id) const;
   // The region's keys on the lanes were exchanged for new ones.
   void SetLaneKeys(RegionId id, const std::array<uint64_t, limits::kMaxPorts>& keys);
+
+  // The GPU in whose memory the region is; kNoDevice: in none's, or no such region.
+  int DeviceOf(RegionId id) const {
+    const Region* region = id == kUnregistered ? nullptr : Find(id);
+    return region == nullptr ? kNoDevice : region->device;
+  }
 
   // May a local operation use this buffer? Unregistered host memory may always be used.
   bool CheckLocal(const LocalBuffer& buffer) const;

@@ -38,6 +38,7 @@ inline constexpr RegionId kUnregistered = 0;
 
 enum class MemoryKind : uint8_t {
   kHost,     // plain bytes that this process can touch
+  kDevice,   // bytes in a GPU: only cards and the driver's copies touch them
   kPhantom,  // a length without contents: simulated lanes carry only its size. Never on a real network.
 };
 

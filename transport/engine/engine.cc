@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
 
 Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
                std::unique_ptr<CongestionControl> congestion_control)
-    : lanes_(std::move(lanes)), replies_first_(options.replies_first) {
+    : lanes_(std::move(lanes)), replies_first_(options.replies_first), device_copier_(options.device_copier) {
   std::vector<PortDescription> descriptions;
   for (const auto& lane : lanes_) {
     ports_.push_back(std::make_unique<PortState>());
@@ -245,8 +245,8 @@ void Engine::ClosePeer(uint32_t port, uint32_t peer) {
 
 size_t Engine::RoomTo(uint32_t port, uint32_t peer) { return lanes_[port]->RoomTo(peer); }
 
-uint64_t Engine::RegisterMemory(uint32_t port, void* base, size_t bytes) {
-  return lanes_[port]->RegisterMemory(base, bytes);
+uint64_t Engine::RegisterMemory(uint32_t port, const LaneMemory& memory) {
+  return lanes_[port]->RegisterMemory(memory);
 }
 
 void Engine::DeregisterMemory(uint32_t port, uint64_t key) { lanes_[port]->DeregisterMemory(key); }
@@ -258,5 +258,13 @@ void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16
 void Engine::EndWrites(uint32_t port, uint32_t peer, uint32_t connection) { lanes_[port]->EndWrites(peer, connection); }
 
 void Engine::FenceWrites(uint32_t port, ConnectionId connection) { lanes_[port]->FenceWrites(connection); }
+
+bool Engine::CopyFromDevice(int device, void* to, const void* from, size_t bytes) {
+  return device_copier_ != nullptr && device_copier_->FromDevice(device, to, from, bytes);
+}
+
+bool Engine::CopyToDevice(int device, void* to, const void* from, size_t bytes) {
+  return device_copier_ != nullptr && device_copier_->ToDevice(device, to, from, bytes);
+}
 
 }  // namespace paceline

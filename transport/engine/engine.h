@@ -20,6 +20,16 @@
 
 namespace paceline {
 
+// Copies between memory of GPUs and host memory, for payloads that travel in packets; as EndpointEnvironment's.
+//
+// Thread rule: the engine's thread.
+class DeviceCopier {
+ public:
+  virtual ~DeviceCopier() = default;
+  virtual bool FromDevice(int device, void* to, const void* from, size_t bytes) = 0;
+  virtual bool ToDevice(int device, void* to, const void* from, size_t bytes) = 0;
+};
+
 struct EngineOptions {
   EndpointOptions endpoint;  // .congestion_control names the algorithm
   ParameterMap congestion_control_parameters;
@@ -27,6 +37,7 @@ struct EngineOptions {
   // pass receives is answered at the beginning of the next one, the caller's replies before acknowledgements of what
   // they reply to. Otherwise (simulated hosts) at the end of the same pass.
   bool replies_first = false;
+  DeviceCopier* device_copier = nullptr;  // outlives the engine; nullptr: such copies fail
 };
 
 class Engine final : private EndpointEnvironment {
@@ -64,16 +75,19 @@ class Engine final : private EndpointEnvironment {
   uint32_t OpenPeer(uint32_t port, const LaneAddress& address) override;
   void ClosePeer(uint32_t port, uint32_t peer) override;
   size_t RoomTo(uint32_t port, uint32_t peer) override;
-  uint64_t RegisterMemory(uint32_t port, void* base, size_t bytes) override;
+  uint64_t RegisterMemory(uint32_t port, const LaneMemory& memory) override;
   void DeregisterMemory(uint32_t port, uint64_t key) override;
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
   void FenceWrites(uint32_t port, ConnectionId connection) override;
+  bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) override;
+  bool CopyToDevice(int device, void* to, const void* from, size_t bytes) override;
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<Endpoint> endpoint_;
   const bool replies_first_;
+  DeviceCopier* const device_copier_;
   uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
   Time last_pass_;
   bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments

@@ -177,7 +177,9 @@ absl::StatusOr<std::vector<LaneDeviceInfo>> ListVerbsDevices() {
                     .rate = port.rate,
                     .port = port.number,
                     .guid = port.guid,
-                    .sysfs = port.sysfs});
+                    .sysfs = port.sysfs,
+                    .places = true,
+                    .dma_buf_problem = port.dma_buf_problem});
   }
   if (list.empty()) {
     if (absl::Status status = CheckVerbsLane(); !status.ok()) return status;

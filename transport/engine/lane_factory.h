@@ -65,12 +65,14 @@ struct LaneDeviceInfo {
   std::string name;     // as LaneFactoryOptions::devices takes it
   bool usable = false;  // up, with a carrier and an address
   bool loopback = false;
-  bool is_virtual = false;  // no device of its own behind it
-  uint32_t mtu = 0;         // bytes of an IP packet; verbs: of its payload
-  Rate rate;                // zero: the driver states none
-  uint32_t port = 0;        // which of its card's ports, from 1; 0: they are not numbered
-  uint64_t guid = 0;        // of the card, the same in every process; 0: not known
-  std::string sysfs;        // folder of the card; empty: there is none behind it
+  bool is_virtual = false;      // no device of its own behind it
+  uint32_t mtu = 0;             // bytes of an IP packet; verbs: of its payload
+  Rate rate;                    // zero: the driver states none
+  uint32_t port = 0;            // which of its card's ports, from 1; 0: they are not numbered
+  uint64_t guid = 0;            // of the card, the same in every process; 0: not known
+  std::string sysfs;            // folder of the card; empty: there is none behind it
+  bool places = false;          // lanes on it place data by their card (LaneCapabilities::remote_placement)
+  std::string dma_buf_problem;  // of such a card: why it takes no memory of GPUs by dma-buf; empty when it does
 };
 
 // For lanes of this kind, usable or not; of kinds that have no devices of their own, the network interfaces.

@@ -50,6 +50,19 @@ struct LaneCapabilities {
   Duration base_rtt;                  // to the farthest peer without queues; zero when not known
 };
 
+inline constexpr int kNoDevice = -1;
+
+// Memory that a lane is to know (Lane::RegisterMemory).
+struct LaneMemory {
+  void* base = nullptr;
+  size_t bytes = 0;
+  int device = kNoDevice;  // ordinal of the GPU whose memory it is, which only cards may touch; kNoDevice: host memory
+  int dma_buf = -1;  // of a GPU: a descriptor of a dma-buf that holds it, the caller's; -1: `base` is all there is
+  uint64_t dma_buf_offset = 0;  // of `base` in it, in bytes
+
+  bool on_device() const { return device != kNoDevice; }
+};
+
 // kFenced: nothing that travelled; Receive tells that a fence holds (Lane::FenceWrites).
 enum class SegmentKind : uint8_t { kPacket, kWrite, kFenced };
 
@@ -72,7 +85,9 @@ struct TxSegment {
   uint32_t connection = 0;  // the peer's connection number: the remote lane reports it with the completion
   uint32_t immediate = 0;
   uint64_t remote_address = 0;
-  uint64_t remote_key = 0;  // the remote *lane's* key of the memory (Lane::RegisterMemory there)
+  uint64_t remote_key = 0;   // the remote *lane's* key of the memory (Lane::RegisterMemory there)
+  uint64_t payload_key = 0;  // not 0: the payload is in memory of a GPU, which has this key here, and only the card may
+                             // read it
 };
 
 // One segment that arrived. Memory at `data` belongs to the lane and is valid until the next call of Receive.
@@ -143,13 +158,15 @@ class Lane {
   // Fills `out` with what has arrived; returns how many. Never blocks.
   virtual size_t Receive(std::span<RxSegment> out, Time now) = 0;
 
-  // Lanes with remote_placement: makes [base, base + bytes) a target of writes; returns the lane's key, never 0, or 0
-  // when the lane has no use for it. `base` may be in GPU memory.
-  virtual uint64_t RegisterMemory(void* base, size_t bytes) {
-    (void)base, (void)bytes;
+  // Lanes with remote_placement: makes memory a target of writes, and memory of a GPU a source of them too; returns the
+  // lane's key, never 0, or 0 when the lane has no use for it or its card does not take it.
+  virtual uint64_t RegisterMemory(const LaneMemory& memory) {
+    (void)memory;
     return 0;
   }
   virtual void DeregisterMemory(uint64_t key) { (void)key; }
+  // Why the last RegisterMemory answered 0, for people, with the lane's name.
+  virtual std::string memory_problem() const { return std::string(name()) + ": it places no data by itself"; }
 
   // Lanes with remote_placement: a path stays silent, although what was written on it should have been acknowledged.
   // The lane may give it another route. What was written before either arrives before what is written from now on, or

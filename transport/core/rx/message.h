@@ -62,6 +62,8 @@ struct RxMessage {
   uint32_t elements = 0;
   PostedReceive* receive = nullptr;   // owned once matched
   uint8_t* target = nullptr;          // where payload goes; nullptr: phantom, or nowhere (see discard)
+  int target_device = kNoDevice;      // the GPU whose memory that is
+  bool spoilt = false;                // a copy there has failed: it never completes, and its connection ends
   uint64_t target_bytes = 0;          // room there; the rest of a longer message is dropped (truncation)
   bool discard = false;               // acknowledged but not kept: its request is gone
   bool placed_by_lane = false;        // remote placement: the sender was given the buffer's key

@@ -2,7 +2,7 @@
 // receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
 //
 // Files: receiver.cc (packets, credit, receives), receiver_messages.cc (messages of each kind from first packet to
-// completion).
+// completion), receiver_matching.cc (sends meet receives).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once
@@ -147,13 +147,17 @@ class Receiver {
   Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival);
   RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
+
+  // receiver_matching.cc
   void AdvanceMatching();
   void Match(RxMessage* message);
   void Attach(RxMessage* message, PostedReceive* receive);
   bool Store(RxMessage* message);
   void FreeBounce(RxMessage* message);
+
+  // receiver_messages.cc
   Taken HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival);
-  void Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
+  bool Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
   void MaybeComplete(RxMessage* message);
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);

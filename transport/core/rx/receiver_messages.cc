@@ -29,9 +29,6 @@ bool CarriesPayload(MessageKind kind) {
          kind == MessageKind::kAnnounce || kind == MessageKind::kAtomic;
 }
 
-// What the store of unexpected messages charges beside the payload.
-constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
-
 }  // namespace
 
 Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Arrival& arrival) {
@@ -175,6 +172,7 @@ bool Receiver::Begin(RxMessage* message) {
         return false;
       }
       message->target = region->base == nullptr ? nullptr : region->At(message->remote_offset);
+      message->target_device = region->device;
       message->target_bytes = message->length;
       break;
     }
@@ -183,6 +181,7 @@ bool Receiver::Begin(RxMessage* message) {
       message->discard = request == nullptr;
       if (request != nullptr) {
         message->target = request->answer_buffer;
+        message->target_device = request->device;
         message->target_bytes = request->answer_buffer == nullptr ? 0 : request->answer_bytes;
       }
       break;
@@ -204,91 +203,6 @@ bool Receiver::Begin(RxMessage* message) {
   if (CarriesPayload(message->kind)) expected_bytes_ += message->length;
   demand_changed_ = true;
   return true;
-}
-
-// ---- sends meet receives
-
-void Receiver::AdvanceMatching() {
-  while (!match_order_.empty() && match_order_[match_order_.begin()] != nullptr) {
-    RxMessage* message = match_order_[match_order_.begin()];
-    match_order_.PopFront();
-    Match(message);
-  }
-}
-
-void Receiver::Match(RxMessage* message) {
-  if (closing_) return RefuseSend(message);
-  if (shares_receives()) message->source = shared_->source;
-  if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
-    Attach(message, receive);
-    return;
-  }
-  ++context_->counters.unexpected_messages;
-  AddUnexpected(message);
-}
-
-void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
-  message->receive = receive;
-  message->target = static_cast<uint8_t*>(receive->buffer.data);
-  message->target_bytes = receive->buffer.bytes;
-  ++matched_;
-  demand_changed_ = true;
-  if (message->bounce != nullptr) {
-    const uint64_t segment = peer_->segment_bytes;
-    if (message->target != nullptr) {
-      for (uint64_t i = 0; i * segment < message->length; ++i) {
-        if (!message->segments.Test(i)) continue;
-        const uint64_t offset = i * segment;
-        Place(message, offset, message->bounce.get() + offset, std::min(segment, message->length - offset));
-      }
-    }
-  }
-  FreeBounce(message);
-  if (message->stored) {
-    CompleteReceive(message);
-    Delete(message);
-    return;
-  }
-  if (!message->accepted) {
-    message->accepted = true;
-    expected_bytes_ += message->length - message->arrived_bytes;
-  }
-  if (message->not_ready || (message->announced && message->length > 0)) {
-    clears_.PushBack(message);
-    RequestGrant();
-  }
-}
-
-bool Receiver::TellKeysAgain(RegionId region) {
-  bool any = false;
-  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
-    RxMessage* message = messages_[n].message;
-    if (message == nullptr || !message->placed_by_lane || message->receive == nullptr) continue;
-    if (message->receive->buffer.region != region) continue;
-    message->told_ports = 0;
-    if (!message->clear_link.linked()) clears_.PushBack(message);
-    any = true;
-  }
-  if (any) RequestGrant();
-  return any;
-}
-
-// Makes room for the payload of a send that has no receive yet.
-bool Receiver::Store(RxMessage* message) {
-  const uint64_t charge = message->length + kUnexpectedOverhead;
-  if (context_->unexpected_bytes + charge > context_->options.unexpected_bytes) return false;
-  context_->unexpected_bytes += charge;
-  message->bounce_bytes = charge;
-  message->accepted = true;
-  expected_bytes_ += message->length - message->arrived_bytes;
-  demand_changed_ = true;
-  return true;
-}
-
-void Receiver::FreeBounce(RxMessage* message) {
-  context_->unexpected_bytes -= message->bounce_bytes;
-  message->bounce_bytes = 0;
-  message->bounce.reset();
 }
 
 // ---- segments
@@ -313,6 +227,7 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
     }
     return Taken::kNo;
   }
+  if (message->spoilt) return Taken::kNo;
   // A peer that answers twice does not write into what the first answer gave back.
   if (message->kind == MessageKind::kReadResponse && FindRequest(message->request) == nullptr) {
     message->discard = true;
@@ -339,7 +254,7 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
     if (arrival.payload != nullptr) {
       const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend || message->discard;
       if (has_place) {
-        Place(message, header.offset, arrival.payload, arrival.payload_bytes);
+        if (!Place(message, header.offset, arrival.payload, arrival.payload_bytes)) return Taken::kNo;
       } else {
         if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
         std::memcpy(message->bounce.get() + header.offset, arrival.payload, arrival.payload_bytes);
@@ -350,14 +265,21 @@ Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHead
   return Taken::kYes;
 }
 
-void Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count) {
-  if (message->target == nullptr || offset >= message->target_bytes) return;
+// False: it cannot be put there.
+bool Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count) {
+  if (message->target == nullptr || offset >= message->target_bytes) return true;
   const uint64_t fits = std::min(count, message->target_bytes - offset);
+  if (message->target_device != kNoDevice) {
+    message->spoilt = !context_->device_copies.ToDevice(peer_->local_connection, message->target_device,
+                                                        message->target + offset, bytes, fits);
+    return !message->spoilt;
+  }
   if (context_->options.ordered_placement) {
     OrderedCopy(message->target + offset, bytes, fits);
   } else {
     std::memcpy(message->target + offset, bytes, fits);
   }
+  return true;
 }
 
 // ---- completion
@@ -365,7 +287,7 @@ void Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, 
 void Receiver::MaybeComplete(RxMessage* message) {
   const bool all = CarriesPayload(message->kind) && message->length > 0 ? message->arrived_bytes >= message->length
                                                                         : message->segments.complete();
-  if (all) Complete(message);
+  if (all && !message->spoilt) Complete(message);
 }
 
 void Receiver::Complete(RxMessage* message) {
@@ -562,6 +484,7 @@ TxMessage* Receiver::PostAnswer(RxMessage* request, MessageKind kind, uint64_t v
   answer->data = data;
   answer->payload_bytes = answer->length = bytes;
   answer->region = region;
+  answer->device = context_->memory.DeviceOf(region);
   owner_->sender().Post(answer);
   return answer;
 }

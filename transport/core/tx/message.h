@@ -68,6 +68,7 @@ struct TxMessage {
   uint64_t answer_bytes = 0;             // requests: length of the payload that answers them
   uint8_t* answer_buffer = nullptr;      // where it goes
   RegionId region = kUnregistered;       // of the local buffer
+  int device = kNoDevice;                // the GPU in whose memory that is
   bool tells = false;                    // answers: ends in a completion that tells of the read
   uint64_t user_data = 0;
   OperationId operation_id = 0;

@@ -126,8 +126,10 @@ TxMessage* Sender::NextToAdmit() {
 void Sender::Open(TxMessage* message) {
   const bool placing = context_->ports[peer_->first_port()].capabilities.remote_placement;
   const bool is_long = message->payload_bytes > context_->options.eager_bytes;
+  // What only a card can read is to be written, so it needs the receive's key.
+  const bool wants_key = message->device != kNoDevice && placing && !peer_->encrypted && message->payload_bytes > 0;
   if (message->kind == wire::MessageKind::kSend &&
-      (message->to_receive || (is_long && (placing || message->match_sequence >= clear_limit_)))) {
+      (message->to_receive || wants_key || (is_long && (placing || message->match_sequence >= clear_limit_)))) {
     message->state = TxMessage::State::kWaiting;
     waiting_.PushBack(message);
     announce_.PushBack(message);
@@ -191,7 +193,8 @@ PathPolicy& Sender::Paths(uint32_t local_port) {
 bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
   return message.placement != nullptr && message.payload_bytes > 0 && !peer_->encrypted &&
          context_->ports[local_port].capabilities.remote_placement &&
-         message.placement->keys[peer_->routes.remote_of[local_port]] != 0;
+         message.placement->keys[peer_->routes.remote_of[local_port]] != 0 &&
+         (message.device == kNoDevice || DeviceKey(message, local_port) != 0);
 }
 
 Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const {
@@ -337,6 +340,11 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     } else {
       break;
     }
+    const bool stays_packet = packet.retransmission && !outstanding_[lost].written;
+    if (packet.message->device != kNoDevice && packet.bytes > 0 && !stays_packet &&
+        LeaveToCard(*packet.message, port, now)) {
+      break;
+    }
     if (packet.bytes > 0) {
       const bool single = !packet.retransmission && packet.message->single;
       if (const Blocked by = CheckAllowance(flow, packet.bytes, single, now); by != Blocked::kNo) {
@@ -354,9 +362,14 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
     packet.entropy = entropy;
     // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of
     // packets apart, but not a packet from a write of the same bytes.
-    packet.write = ShouldPlace(*packet.message, port) && (!packet.retransmission || outstanding_[lost].written);
+    packet.write = !stays_packet && ShouldPlace(*packet.message, port);
 
     TxMessage* message = packet.message;
+    if (message->data != nullptr) packet.payload = message->data + packet.offset;
+    if (message->device != kNoDevice && packet.bytes > 0 && !packet.write) {
+      packet.payload = CopyFromDevice(*message, packet.offset, packet.bytes);
+      if (packet.payload == nullptr) break;
+    }
     if (packet.retransmission) {
       TakeFromFront(retransmit_);
       Outstanding& entry = outstanding_[lost];
@@ -445,7 +458,7 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
   segment.ecn_capable = context_->ports[packet.local_port].capabilities.ecn;
   segment.payload_bytes = packet.bytes;
   if (packet.bytes > 0) {
-    segment.payload = message->data == nullptr ? nullptr : message->data + packet.offset;
+    segment.payload = packet.payload;
     segment.telemetry = flow.wants_telemetry;
     ++context_->counters.tx_data_packets;
     context_->counters.tx_data_bytes += packet.bytes;
@@ -462,6 +475,7 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
     if (message != nullptr) {
       segment.remote_address = message->placement->address + packet.offset;
       segment.remote_key = message->placement->keys[remote];
+      if (message->device != kNoDevice) segment.payload_key = DeviceKey(*message, packet.local_port);
     }
     return;
   }

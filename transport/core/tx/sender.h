@@ -2,8 +2,8 @@
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
 // Files: sender.cc (posting, filling bursts), sender_credit.cc (grants, clearance), sender_recovery.cc
-// (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths), sender_completion.cc (how messages
-// end).
+// (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths), sender_device.cc (memory of GPUs),
+// sender_completion.cc (how messages end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
@@ -151,6 +151,7 @@ class Sender {
     Outstanding::Kind kind = Outstanding::Kind::kSegment;
     uint64_t offset = 0;
     uint32_t bytes = 0;
+    const uint8_t* payload = nullptr;  // null with bytes > 0: phantom
     uint8_t local_port = 0;
     uint16_t entropy = 0;
     bool retransmission = false;
@@ -170,6 +171,14 @@ class Sender {
   bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
+
+  // sender_device.cc
+  // The key of the memory that the message is in, on the lane of this port; 0: its card did not take it.
+  uint64_t DeviceKey(const TxMessage& message, uint32_t local_port) const;
+  // A card behind another port can read and place the message, this one's cannot, or not yet: that port is to send it.
+  bool LeaveToCard(const TxMessage& message, uint32_t local_port, Time now);
+  // The bytes in host memory, until the next burst; nullptr: the copy failed, and the connection ends.
+  const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
 
   // sender_fence.cc
   // By the peer's port: it is to refuse what was written there before packet `end`.

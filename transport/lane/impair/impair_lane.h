@@ -46,8 +46,9 @@ class ImpairLane final : public Lane {
   size_t RoomTo(uint32_t peer) override { return inner_->RoomTo(peer); }
   size_t Send(std::span<const TxSegment> segments) override { return inner_->Send(segments); }
   size_t Receive(std::span<RxSegment> out, Time now) override;
-  uint64_t RegisterMemory(void* base, size_t bytes) override { return inner_->RegisterMemory(base, bytes); }
+  uint64_t RegisterMemory(const LaneMemory& memory) override { return inner_->RegisterMemory(memory); }
   void DeregisterMemory(uint64_t key) override { inner_->DeregisterMemory(key); }
+  std::string memory_problem() const override { return inner_->memory_problem(); }
   void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
     inner_->ResetPath(peer, connection, entropy);
   }

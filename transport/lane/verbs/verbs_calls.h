@@ -26,6 +26,8 @@ class VerbsCalls {
   virtual ibv_pd* AllocPd(ibv_context* context) = 0;
   virtual int DeallocPd(ibv_pd* pd) = 0;
   virtual ibv_mr* RegMr(ibv_pd* pd, void* base, size_t bytes, int access) = 0;
+  // nullptr with errno EOPNOTSUPP also where the library does not have it: before rdma-core 34.
+  virtual ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) = 0;
   virtual int DeregMr(ibv_mr* mr) = 0;
   virtual ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) = 0;
   virtual int DestroyAh(ibv_ah* ah) = 0;

@@ -100,6 +100,13 @@ absl::StatusOr<ibv_mr*> VerbsCard::Register(void* base, size_t bytes, int access
   return mr;
 }
 
+absl::StatusOr<ibv_mr*> VerbsCard::RegisterDmaBuf(const LaneMemory& memory, int access) {
+  ibv_mr* mr = calls_->RegDmabufMr(pd_, memory.dma_buf_offset, memory.bytes, reinterpret_cast<uint64_t>(memory.base),
+                                   memory.dma_buf, access);
+  if (mr == nullptr) return Failed(port_, "ibv_reg_dmabuf_mr", errno);
+  return mr;
+}
+
 absl::StatusOr<ibv_qp*> VerbsCard::MakeDatagramQp(uint32_t* inline_bytes) {
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/lane/lane.h"
 #include "transport/lane/verbs/verbs_address.h"
 #include "transport/lane/verbs/verbs_calls.h"
 #include "transport/lane/verbs/verbs_devices.h"
@@ -56,6 +57,8 @@ class VerbsCard {
 
   // The error names the call and what the card said.
   absl::StatusOr<ibv_mr*> Register(void* base, size_t bytes, int access);
+  // The same for memory in a dma-buf, of which the card uses the addresses from memory.base on.
+  absl::StatusOr<ibv_mr*> RegisterDmaBuf(const LaneMemory& memory, int access);
 
   // A QP for datagrams, with receives of its own, ready to send. `inline_bytes`: how many bytes a datagram may carry
   // in its work request.

@@ -3,6 +3,7 @@
 #include <endian.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -99,6 +100,18 @@ void ChooseGid(VerbsCalls& calls, ibv_context* context, uint32_t table, VerbsPor
   }
 }
 
+// Asks for a registration of nothing by no descriptor: a card that could takes offence at the descriptor.
+std::string DmaBufProblem(VerbsCalls& calls, ibv_context* context) {
+  ibv_pd* pd = calls.AllocPd(context);
+  if (pd == nullptr) return absl::StrCat("ibv_alloc_pd: ", std::strerror(errno));
+  ibv_mr* mr = calls.RegDmabufMr(pd, 0, 0, 0, -1, 0);
+  const int error = mr == nullptr ? errno : 0;
+  if (mr != nullptr) calls.DeregMr(mr);
+  calls.DeallocPd(pd);
+  if (error != EOPNOTSUPP && error != EPROTONOSUPPORT) return "";
+  return absl::StrCat("ibv_reg_dmabuf_mr: ", std::strerror(error));
+}
+
 // Calls `use` with each device of the machine, until it says that it has found what it wants.
 template <typename Use>
 void ForEachDevice(VerbsCalls& calls, const Use& use) {
@@ -143,11 +156,13 @@ std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls) {
     if (context == nullptr) return false;
     ibv_device_attr attributes{};
     if (calls.QueryDevice(context, &attributes) == 0) {
+      const std::string dma_buf_problem = DmaBufProblem(calls, context);
       for (uint8_t number = 1; number <= attributes.phys_port_cnt; ++number) {
         ports.push_back(LookAtVerbsPort(calls, context, device->name, number));
         ports.back().numa_node = NumaNode(*device);
         ports.back().guid = be64toh(attributes.sys_image_guid);
         ports.back().sysfs = SysfsOf(*device);
+        ports.back().dma_buf_problem = dma_buf_problem;
       }
     }
     calls.CloseDevice(context);

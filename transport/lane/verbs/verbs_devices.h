@@ -25,9 +25,10 @@ struct VerbsPort {
   bool has_gid = false;
   VerbsGid gid{};  // on Ethernet of type RoCE v2, an IPv4 one before others, link-local ones last
   uint8_t gid_index = 0;
-  int numa_node = -1;  // -1: not known
-  uint64_t guid = 0;   // of the card (sys_image_guid), the same for all its ports; 0: not known
-  std::string sysfs;   // folder of the card behind the device; empty: none
+  int numa_node = -1;           // -1: not known
+  uint64_t guid = 0;            // of the card (sys_image_guid), the same for all its ports; 0: not known
+  std::string sysfs;            // folder of the card behind the device; empty: none
+  std::string dma_buf_problem;  // why the card takes no memory by dma-buf; empty when it does
 
   std::string name() const;    // "mlx5_0:1"
   std::string reason() const;  // why it cannot be used; empty when it can

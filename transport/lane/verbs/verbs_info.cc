@@ -28,6 +28,7 @@ std::vector<VerbsPortInfo> ListVerbsLanePorts() {
     info.guid = port.guid;
     info.sysfs = port.sysfs;
     info.reason = port.reason();
+    info.dma_buf_problem = port.dma_buf_problem;
   }
   return list;
 }

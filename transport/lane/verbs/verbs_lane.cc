@@ -43,7 +43,8 @@ class VerbsLane final : public Lane {
   size_t RoomTo(uint32_t peer) override;
   size_t Send(std::span<const TxSegment> segments) override;
   size_t Receive(std::span<RxSegment> out, Time now) override;
-  uint64_t RegisterMemory(void* base, size_t bytes) override { return parts_.memory->Register(base, bytes); }
+  uint64_t RegisterMemory(const LaneMemory& memory) override { return parts_.memory->Register(memory); }
+  std::string memory_problem() const override { return parts_.memory->problem(); }
   void DeregisterMemory(uint64_t key) override { parts_.memory->Deregister(key); }
   void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {
     paths_->Reset(peer, connection, entropy);

@@ -39,16 +39,17 @@ absl::Status CheckVerbsLane();
 
 // A port, for people.
 struct VerbsPortInfo {
-  std::string name;     // "mlx5_0:1"
-  std::string link;     // "Ethernet" or "InfiniBand"
-  std::string address;  // its GID, as an IP address
-  Rate rate;            // zero when not known
-  uint32_t mtu = 0;     // bytes of payload in a packet
-  int numa_node = -1;   // -1: not known
-  uint32_t number = 1;  // of its card's ports
-  uint64_t guid = 0;    // of the card, the same for all its ports; 0: not known
-  std::string sysfs;    // folder of the card; empty: there is none behind it
-  std::string reason;   // why it cannot be used; empty when it can
+  std::string name;             // "mlx5_0:1"
+  std::string link;             // "Ethernet" or "InfiniBand"
+  std::string address;          // its GID, as an IP address
+  Rate rate;                    // zero when not known
+  uint32_t mtu = 0;             // bytes of payload in a packet
+  int numa_node = -1;           // -1: not known
+  uint32_t number = 1;          // of its card's ports
+  uint64_t guid = 0;            // of the card, the same for all its ports; 0: not known
+  std::string sysfs;            // folder of the card; empty: there is none behind it
+  std::string reason;           // why it cannot be used; empty when it can
+  std::string dma_buf_problem;  // why its card takes no memory of GPUs by dma-buf; empty when it does
 };
 std::vector<VerbsPortInfo> ListVerbsLanePorts();
 

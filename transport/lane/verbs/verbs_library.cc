@@ -31,6 +31,7 @@ class VerbsLibrary final : public VerbsCalls {
     Find(alloc_pd_, "ibv_alloc_pd");
     Find(dealloc_pd_, "ibv_dealloc_pd");
     Find(reg_mr_, "ibv_reg_mr");
+    reg_dmabuf_mr_ = reinterpret_cast<RegDmabufMrFunction*>(dlsym(library_, "ibv_reg_dmabuf_mr"));  // may be absent
     Find(dereg_mr_, "ibv_dereg_mr");
     Find(create_ah_, "ibv_create_ah");
     Find(destroy_ah_, "ibv_destroy_ah");
@@ -69,6 +70,11 @@ class VerbsLibrary final : public VerbsCalls {
   ibv_pd* AllocPd(ibv_context* context) override { return alloc_pd_(context); }
   int DeallocPd(ibv_pd* pd) override { return dealloc_pd_(pd); }
   ibv_mr* RegMr(ibv_pd* pd, void* base, size_t bytes, int access) override { return reg_mr_(pd, base, bytes, access); }
+  ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) override {
+    if (reg_dmabuf_mr_ != nullptr) return reg_dmabuf_mr_(pd, offset, bytes, iova, fd, access);
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
   int DeregMr(ibv_mr* mr) override { return dereg_mr_(mr); }
   ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) override { return create_ah_(pd, attributes); }
   int DestroyAh(ibv_ah* ah) override { return destroy_ah_(ah); }
@@ -99,6 +105,8 @@ class VerbsLibrary final : public VerbsCalls {
   int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override { return ibv_post_recv(qp, first, bad); }
 
  private:
+  using RegDmabufMrFunction = ibv_mr*(ibv_pd*, uint64_t, size_t, uint64_t, int, int);
+
   template <typename Function>
   void Find(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(dlsym(library_, name));
@@ -119,6 +127,7 @@ class VerbsLibrary final : public VerbsCalls {
   decltype(ibv_alloc_pd)* alloc_pd_ = nullptr;
   decltype(ibv_dealloc_pd)* dealloc_pd_ = nullptr;
   decltype(ibv_reg_mr)* reg_mr_ = nullptr;
+  RegDmabufMrFunction* reg_dmabuf_mr_ = nullptr;
   decltype(ibv_dereg_mr)* dereg_mr_ = nullptr;
   decltype(ibv_create_ah)* create_ah_ = nullptr;
   decltype(ibv_destroy_ah)* destroy_ah_ = nullptr;

@@ -18,13 +18,18 @@ VerbsMemory::~VerbsMemory() {
   for (const auto& [key, mr] : by_key_) card_->calls().DeregMr(mr);
 }
 
-uint64_t VerbsMemory::Register(void* base, size_t bytes) {
-  if (bytes == 0) return 0;
-  auto mr = card_->Register(base, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  if (!mr.ok()) return 0;  // the transport goes on with packets
+uint64_t VerbsMemory::Register(const LaneMemory& memory) {
+  if (memory.bytes == 0) return 0;
+  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  auto mr = memory.dma_buf >= 0 ? card_->RegisterDmaBuf(memory, kAccess)
+                                : card_->Register(memory.base, memory.bytes, kAccess);
+  if (!mr.ok()) {  // the transport goes on with packets
+    problem_ = std::string(mr.status().message());
+    return 0;
+  }
   const uint64_t key = kNotZero | (*mr)->rkey;
   by_key_[key] = *mr;
-  by_base_.emplace(reinterpret_cast<uintptr_t>(base), *mr);
+  if (!memory.on_device()) by_base_.emplace(reinterpret_cast<uintptr_t>(memory.base), *mr);
   return key;
 }
 
@@ -41,6 +46,12 @@ void VerbsMemory::Deregister(uint64_t key) {
   if (last_ == mr) last_ = nullptr;
   by_key_.erase(found);
   card_->calls().DeregMr(mr);
+}
+
+std::optional<uint32_t> VerbsMemory::LocalKeyOf(uint64_t key) const {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return std::nullopt;
+  return found->second->lkey;
 }
 
 std::optional<uint32_t> VerbsMemory::LocalKey(const uint8_t* data, size_t bytes) const {

@@ -221,11 +221,15 @@ std::optional<VerbsPaths::Request> VerbsPaths::Prepare(const TxSegment& segment)
   request.remote_key = VerbsMemory::RemoteKey(segment.remote_key);
   if (segment.payload_bytes == 0) return request;
   if (segment.payload == nullptr || segment.payload_bytes > max_write_bytes_) return std::nullopt;
-  if (const auto key = parts_.memory->LocalKey(segment.payload, segment.payload_bytes); key.has_value()) {
+  request.on_device = segment.payload_key != 0;
+  const auto key = request.on_device ? parts_.memory->LocalKeyOf(segment.payload_key)
+                                     : parts_.memory->LocalKey(segment.payload, segment.payload_bytes);
+  if (key.has_value()) {
     request.address = reinterpret_cast<uint64_t>(segment.payload);
     request.local_key = *key;
     return request;
   }
+  if (request.on_device) return std::nullopt;  // the processor cannot copy it
   if (free_slots_.empty()) return std::nullopt;
   request.slot = free_slots_.back();
   free_slots_.pop_back();
@@ -275,7 +279,7 @@ void VerbsPaths::Append(Path& path, const Request& request) {
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   wr.imm_data = htobe32(request.immediate);
   if (path.posted % kSignalEvery == 0) wr.send_flags |= IBV_SEND_SIGNALED;
-  if (request.bytes <= path.inline_bytes) wr.send_flags |= IBV_SEND_INLINE;
+  if (request.bytes <= path.inline_bytes && !request.on_device) wr.send_flags |= IBV_SEND_INLINE;
   wr.wr.rdma.remote_addr = request.remote_address;
   wr.wr.rdma.rkey = request.remote_key;
   batch_.push_back(wr);

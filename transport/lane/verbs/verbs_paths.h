@@ -44,7 +44,7 @@ class VerbsPaths {
   size_t room() const { return free_slots_.size(); }
 
   // Counts as a drop what cannot be sent. What was taken leaves with Flush. A payload in registered memory is read by
-  // the card where it lies, any other is copied.
+  // the card where it lies, any other is copied; in memory of a GPU by its key alone.
   void Write(const TxSegment& segment, Time now);
   void Flush() { Post(); }
   void OnSent(const ibv_wc& completion);
@@ -80,6 +80,7 @@ class VerbsPaths {
     uint32_t bytes = 0;
     uint32_t local_key = 0;
     uint32_t slot = kNoSlot;  // that its payload was copied to
+    bool on_device = false;   // the payload is in memory of a GPU
     uint32_t immediate = 0;
     uint64_t remote_address = 0;
     uint32_t remote_key = 0;

@@ -35,7 +35,7 @@ class Reachability : public EndpointEnvironment {
     EXPECT_NE(peer, 0u);
     --open_;
   }
-  uint64_t RegisterMemory(uint32_t, void*, size_t) override { return 0; }
+  uint64_t RegisterMemory(uint32_t, const LaneMemory&) override { return 0; }
   void DeregisterMemory(uint32_t, uint64_t) override {}
 
   Routes Open(uint32_t remote_ports) { return OpenRoutes(*this, ports_, Addresses(remote_ports)); }

@@ -35,7 +35,7 @@ class VerbsFixture : public ::testing::Test {
     to_a_ = b_->OpenPeer(a_->address());
     ASSERT_NE(to_b_, 0u);
     memory_.assign(64 * 1024, 0);
-    key_ = b_->RegisterMemory(memory_.data(), memory_.size());
+    key_ = b_->RegisterMemory({.base = memory_.data(), .bytes = memory_.size()});
     ASSERT_NE(key_, 0u);
   }
   void TearDown() override {

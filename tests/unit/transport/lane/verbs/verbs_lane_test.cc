@@ -38,7 +38,7 @@ TEST_F(VerbsLaneTest, WritesOfNothingAndInlineAndFromRegisteredMemory) {
   Send(WriteOf(2, 10));
   Run();
   std::vector<uint8_t> own(4096, 77);
-  const uint64_t key = a_->RegisterMemory(own.data(), own.size());
+  const uint64_t key = a_->RegisterMemory({.base = own.data(), .bytes = own.size()});
   TxSegment segment = WriteOf(3, 4096);
   segment.payload = own.data();
   Send(segment);

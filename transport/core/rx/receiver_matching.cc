@@ -1,0 +1,104 @@
+// Sends of the peer meet receives, or are stored until one comes.
+#include <algorithm>
+#include <utility>
+
+#include "transport/core/rx/receiver.h"
+
+namespace paceline {
+namespace {
+
+// What the store of unexpected messages charges beside the payload.
+constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
+
+}  // namespace
+
+void Receiver::AdvanceMatching() {
+  while (!match_order_.empty() && match_order_[match_order_.begin()] != nullptr) {
+    RxMessage* message = match_order_[match_order_.begin()];
+    match_order_.PopFront();
+    Match(message);
+  }
+}
+
+void Receiver::Match(RxMessage* message) {
+  if (closing_) return RefuseSend(message);
+  if (shares_receives()) message->source = shared_->source;
+  if (PostedReceive* receive = TakeReceive(*message); receive != nullptr) {
+    Attach(message, receive);
+    return;
+  }
+  ++context_->counters.unexpected_messages;
+  AddUnexpected(message);
+}
+
+void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
+  message->receive = receive;
+  message->target = static_cast<uint8_t*>(receive->buffer.data);
+  message->target_device = context_->memory.DeviceOf(receive->buffer.region);
+  message->target_bytes = receive->buffer.bytes;
+  ++matched_;
+  demand_changed_ = true;
+  if (message->bounce != nullptr) {
+    const uint64_t segment = peer_->segment_bytes;
+    if (message->target != nullptr) {
+      for (uint64_t i = 0; i * segment < message->length; ++i) {
+        if (!message->segments.Test(i)) continue;
+        const uint64_t offset = i * segment;
+        if (!Place(message, offset, message->bounce.get() + offset, std::min(segment, message->length - offset))) break;
+      }
+    }
+  }
+  FreeBounce(message);
+  if (message->stored) {
+    if (message->spoilt) {
+      FailReceive(std::exchange(message->receive, nullptr), OperationStatus::kConnectionClosed);
+      --matched_;
+    } else {
+      CompleteReceive(message);
+    }
+    Delete(message);
+    return;
+  }
+  if (!message->accepted) {
+    message->accepted = true;
+    expected_bytes_ += message->length - message->arrived_bytes;
+  }
+  if (message->not_ready || (message->announced && message->length > 0)) {
+    clears_.PushBack(message);
+    RequestGrant();
+  }
+}
+
+bool Receiver::TellKeysAgain(RegionId region) {
+  bool any = false;
+  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
+    RxMessage* message = messages_[n].message;
+    if (message == nullptr || !message->placed_by_lane || message->receive == nullptr) continue;
+    if (message->receive->buffer.region != region) continue;
+    message->told_ports = 0;
+    if (!message->clear_link.linked()) clears_.PushBack(message);
+    any = true;
+  }
+  if (any) RequestGrant();
+  return any;
+}
+
+// Makes room for the payload of a send that has no receive yet.
+bool Receiver::Store(RxMessage* message) {
+  const uint64_t charge = message->length + kUnexpectedOverhead;
+  if (context_->unexpected_bytes + charge > context_->options.unexpected_bytes) return false;
+  context_->unexpected_bytes += charge;
+  message->bounce_bytes = charge;
+  message->accepted = true;
+  expected_bytes_ += message->length - message->arrived_bytes;
+  demand_changed_ = true;
+  return true;
+}
+
+void Receiver::FreeBounce(RxMessage* message) {
+  context_->unexpected_bytes -= message->bounce_bytes;
+  message->bounce_bytes = 0;
+  message->bounce.reset();
+}
+
+}  // namespace paceline
