@@ -210,6 +210,16 @@ class Context {
   // The same under a key of the application's choice, as guessable as that is, for peers that know it by agreement:
   // they reach it with RemoteMemory{.key = key, .bytes = ~0}. Their offsets count from `origin` at the first byte.
   Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+  // The same for memory of a GPU, at the address by which the CUDA driver knows it, on lanes whose cards read and write
+  // it by themselves (`verbs`). What must go as packets (encrypted connections, receives whose memory the peer's card
+  // does not know, answers to reads of peers) is copied, packet by packet, and progress waits for each copy: where that
+  // is the rule it is better to stage. A copy that fails ends its connection: operations end with kConnectionClosed. A
+  // send of 1 byte or more from it completes only when it is in the buffer of a receive.
+  // Received, read or written means that the card has written it; a kernel that the GPU starts thereafter sees it, one
+  // that runs already may need a flush (cuFlushGPUDirectRDMAWrites).
+  // kInvalidArgument: kRemoteAtomic, which GPU memory here does not have, or values that make no sense. kUnavailable:
+  // no driver, or it cannot copy. kUnimplemented: no card of this context takes the memory; the message says why.
+  Result<RegionId> RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory);
   // At once: what arrives later for it is refused, and writes and reads of peers that are under way end for them with
   // kRemoteAccess. A connection with operations of its own that still use the region is aborted: they end with
   // kConnectionClosed.

@@ -21,6 +21,9 @@ struct Interface {
   uint32_t port = 0;        // which of its card's ports, from 1; 0: they are not numbered
   uint64_t guid = 0;        // of the card, the same in every process; 0: not known
   std::string sysfs;        // folder of the card; empty: there is none behind it
+  bool places = false;      // its card reads and writes memory by itself
+  // Of such a card: why it takes no memory of GPUs by dma-buf; empty when it does.
+  std::string dma_buf_problem;
 };
 
 // Those of a lane (ContextOptions::lane), in the system's order, usable or not: "verbs": the ports of RDMA cards, every

@@ -20,6 +20,16 @@ enum Access : uint8_t {  // what a peer may do with a region; bits
   kRemoteEvents = 8,  // the owner gets a completion for each access of a peer: Completion::remote_region
 };
 
+// Memory of a GPU, beside its address.
+struct DeviceMemory {
+  int ordinal = 0;  // of the GPU, as the CUDA driver counts them in this process
+  // A descriptor of a dma-buf that holds the memory (cuMemGetHandleForAddressRange), and where in it the first byte
+  // lies. It stays the caller's, who may close it once the memory is registered. -1: none; then the kernel must know
+  // the address (nvidia_peermem).
+  int dma_buf = -1;
+  uint64_t dma_buf_offset = 0;
+};
+
 // What a peer needs to reach a region. Plain bytes: copy them to the peer by any means (both little endian).
 struct RemoteMemory {
   uint64_t key = 0;

@@ -32,9 +32,11 @@ Result<RegionId> Context::RegisterMemoryFor(const Connection& connection, void* 
   return impl_->RegisterMemory(base, bytes, access, connection.id());
 }
 
-void Context::DeregisterMemory(RegionId region) {
-  impl_->Locked(true, [&] { impl_->endpoint().DeregisterMemory(region, MonotonicNow()); });
+Result<RegionId> Context::RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory) {
+  return impl_->RegisterDeviceMemory(base, bytes, access, memory);
 }
+
+void Context::DeregisterMemory(RegionId region) { impl_->DeregisterMemory(region); }
 
 RemoteMemory Context::ExportMemory(RegionId region) const {
   return impl_->Locked(false, [&] { return FromCore(impl_->endpoint().ExportMemory(region)); });

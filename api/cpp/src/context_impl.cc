@@ -1,5 +1,6 @@
 #include "api/cpp/src/context_impl.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -77,27 +78,33 @@ void ContextImpl::CloseAll() {
   }
 }
 
-Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options) {
+Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options,
+                                                         std::vector<std::unique_ptr<Lane>> lanes) {
   std::shared_ptr<ContextImpl> impl(new ContextImpl());
-  if (Status status = impl->Open(options); !status.ok()) return status;
+  if (Status status = impl->Open(options, std::move(lanes)); !status.ok()) return status;
   return impl;
 }
 
-Status ContextImpl::Open(const ContextOptions& options) {
+Status ContextImpl::Open(const ContextOptions& options, std::vector<std::unique_ptr<Lane>> lanes) {
   Result<EngineOptions> engine_options = ToEngineOptions(options);
   if (!engine_options.ok()) return engine_options.status();
   Result<LaneFactoryOptions> lane_options = ToLaneOptions(options);
   if (!lane_options.ok()) return lane_options.status();
-  auto lanes = CreateLanes(*lane_options);
-  if (!lanes.ok()) return FromAbsl(lanes.status());
-  auto engine = Engine::Create(*engine_options, *std::move(lanes));
+  const bool impaired = lanes.empty() && !lane_options->impairment.none();
+  if (lanes.empty()) {
+    auto named = CreateLanes(*lane_options);
+    if (!named.ok()) return FromAbsl(named.status());
+    lanes = *std::move(named);
+  }
+  engine_options->device_copier = &copier_;
+  auto engine = Engine::Create(*engine_options, std::move(lanes));
   if (!engine.ok()) {
     const Status status = FromAbsl(engine.status());  // an unknown algorithm is an option with a wrong value
     return status.code() == StatusCode::kNotFound ? Status(StatusCode::kInvalidArgument, status.message()) : status;
   }
   engine_ = *std::move(engine);
   if (options.key_file.empty()) WarnIfOpen(*engine_);
-  if (!lane_options->impairment.none()) {
+  if (impaired) {
     for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));
   }
   const WaitPolicyOptions wait = ToWaitOptions(options);
@@ -300,6 +307,53 @@ Result<RegionId> ContextImpl::RegisterMemoryAs(uint64_t key, uint64_t origin, vo
                   "key " + std::to_string(key) + " names another region, or no more regions can be registered");
   }
   return region;
+}
+
+Result<RegionId> ContextImpl::RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access,
+                                                   const DeviceMemory& memory) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
+  if ((access & kRemoteAtomic) != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "no processor does atomics in memory of a GPU: leave kRemoteAtomic out");
+  }
+  if (memory.ordinal < 0) return Status(StatusCode::kInvalidArgument, "ordinals of GPUs count from 0");
+  FileDescriptor dma_buf(memory.dma_buf < 0 ? -1 : fcntl(memory.dma_buf, F_DUPFD_CLOEXEC, 0));
+  if (memory.dma_buf >= 0 && !dma_buf.valid()) {
+    return Status(errno == EBADF ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted,
+                  std::string("dma_buf: ") + std::strerror(errno));
+  }
+  return Locked(false, [&]() -> Result<RegionId> {
+    const RegionId region = endpoint().RegisterDeviceMemory({.base = base,
+                                                             .bytes = bytes,
+                                                             .device = memory.ordinal,
+                                                             .dma_buf = dma_buf.get(),
+                                                             .dma_buf_offset = memory.dma_buf_offset},
+                                                            access);
+    if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
+    Status status = copier_.Prepare(memory.ordinal);
+    if (endpoint().PlacingPorts(region) == 0) status = Status(StatusCode::kUnimplemented, MemoryProblems());
+    if (!status.ok()) {
+      endpoint().DeregisterMemory(region, MonotonicNow());
+      return status;
+    }
+    dma_bufs_[region] = std::move(dma_buf);
+    return region;
+  });
+}
+
+std::string ContextImpl::MemoryProblems() const {
+  std::string problems = "no card takes this memory of a GPU";
+  for (const auto& lane : engine_->lanes()) {
+    problems += "; " + lane->memory_problem();
+  }
+  return problems;
+}
+
+void ContextImpl::DeregisterMemory(RegionId region) {
+  Locked(true, [&] {
+    endpoint().DeregisterMemory(region, MonotonicNow());
+    dma_bufs_.erase(region);
+  });
 }
 
 // ---- progress

@@ -18,11 +18,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "api/cpp/src/convert.h"
 #include "api/cpp/src/counters_page.h"
+#include "api/cpp/src/cuda_copier.h"
 #include "paceline/context.h"
 #include "transport/engine/clock.h"
 #include "transport/engine/engine.h"
 #include "transport/engine/progress.h"
 #include "transport/engine/progress_thread.h"
+#include "transport/lane/file_descriptor.h"
 
 namespace paceline {
 class ImpairLane;
@@ -32,7 +34,9 @@ namespace paceline::api {
 
 class ContextImpl {
  public:
-  static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options);
+  // `lanes`: instead of those that the options name; none: those.
+  static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options,
+                                                     std::vector<std::unique_ptr<Lane>> lanes = {});
   ~ContextImpl();
 
   // Runs `function` with the engine to itself. `posted`: it gives the engine something to do.
@@ -68,6 +72,8 @@ class ContextImpl {
   // ---- memory
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection);
   Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+  Result<RegionId> RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory);
+  void DeregisterMemory(RegionId region);
 
   // ---- progress
   bool Pass();  // manual only: one pass
@@ -98,7 +104,8 @@ class ContextImpl {
   };
 
   ContextImpl();
-  Status Open(const ContextOptions& options);
+  Status Open(const ContextOptions& options, std::vector<std::unique_ptr<Lane>> lanes);
+  std::string MemoryProblems() const;
   void CloseAll();   // at the end, without a progress thread
   Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
   void DrainEvents();
@@ -110,6 +117,8 @@ class ContextImpl {
   bool ArmUnless(const std::function<bool()>& ready);
   void IdleOnce(Time deadline);
 
+  CudaCopier copier_;
+  absl::flat_hash_map<RegionId, FileDescriptor> dma_bufs_;  // of regions: lanes may be told of one again
   std::unique_ptr<Engine> engine_;
   std::vector<const ImpairLane*> impaired_;  // by port; empty without impairment
   std::unique_ptr<Progress> progress_;

@@ -18,7 +18,9 @@ Result<std::vector<Interface>> ListInterfaces(const std::string& lane) {
                     .gbps = device.rate.gbps(),
                     .port = device.port,
                     .guid = device.guid,
-                    .sysfs = device.sysfs});
+                    .sysfs = device.sysfs,
+                    .places = device.places,
+                    .dma_buf_problem = device.dma_buf_problem});
   }
   return list;
 }
