@@ -69,6 +69,7 @@ Endpoint::Impl::~Impl() {
 
 RegionId Endpoint::Impl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
                                         ConnectionId connection) {
+  if (kind == MemoryKind::kDevice) return kUnregistered;
   return AddRegion({.base = static_cast<uint8_t*>(base),
                     .bytes = bytes,
                     .access = access,

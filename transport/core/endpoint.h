@@ -144,7 +144,7 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   // ---- memory
-  // Registers [base, base + bytes) for remote access and for local use. kPhantom: base is nullptr.
+  // Registers [base, base + bytes) for remote access and for local use. kPhantom: base is nullptr; never kDevice.
   // `connection`: only this peer may use it; kNoConnection: any peer. Returns kUnregistered when out of ids.
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind = MemoryKind::kHost,
                           ConnectionId connection = kNoConnection);

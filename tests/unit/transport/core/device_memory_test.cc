@@ -14,6 +14,7 @@ namespace paceline::support {
 namespace {
 
 constexpr uint8_t kRemote = kRemoteRead | kRemoteWrite;
+constexpr Duration kAtOnce = Duration::Millis(10);  // no time-out is so short
 
 // Registered memory of a GPU, or of the host.
 struct Memory {
@@ -121,12 +122,13 @@ class DeviceMemoryFixture : public CoreFixture {
   // Everything posted ends as it does when a connection is lost to a copy that failed, at both ends.
   void ExpectBroken(uint32_t at, std::vector<uint64_t> here, std::vector<uint64_t> there) {
     for (const uint64_t operation : here) {
-      EXPECT_EQ(Await(at, operation).status, OperationStatus::kConnectionClosed);
+      EXPECT_EQ(Await(at, operation, kAtOnce).status, OperationStatus::kConnectionClosed);
     }
     for (const uint64_t operation : there) {
-      EXPECT_EQ(Await(1 - at, operation).status, OperationStatus::kConnectionClosed);
+      EXPECT_EQ(Await(1 - at, operation, kAtOnce).status, OperationStatus::kConnectionClosed);
     }
-    ASSERT_TRUE(world().RunUntil([&] { return Event(at, ConnectionEventKind::kClosed, connection(at)) != nullptr; }));
+    ASSERT_TRUE(
+        world().RunUntil([&] { return Event(at, ConnectionEventKind::kClosed, connection(at)) != nullptr; }, kAtOnce));
     const ConnectionEvent* event = Event(at, ConnectionEventKind::kClosed, connection(at));
     EXPECT_EQ(event->reason, CloseReason::kLocal);
     EXPECT_EQ(event->detail, "a copy from or to memory of a GPU failed");
@@ -272,6 +274,7 @@ TEST_P(DeviceMemoryTest, RegionsSayWhichCardsKnowThem) {
   EXPECT_EQ(endpoint(0).PlacingPorts(NewDevice(0, 100).region), all >> 1);
   EXPECT_EQ(endpoint(0).PlacingPorts(12345), 0u);
   EXPECT_EQ(endpoint(0).RegisterDeviceMemory(memory.device->memory(), kRemoteAtomic), kUnregistered);
+  EXPECT_EQ(endpoint(0).RegisterMemory(memory.address, 100, kLocalOnly, MemoryKind::kDevice), kUnregistered);
   LaneMemory of_the_host = memory.device->memory();
   of_the_host.device = kNoDevice;
   EXPECT_EQ(endpoint(0).RegisterDeviceMemory(of_the_host, kLocalOnly), kUnregistered);
@@ -355,7 +358,7 @@ TEST_P(DeviceMemoryTest, ACopyOfAnAnswerThatFailsEndsTheConnection) {
       copies_until_failure_ = 7;
     }
     const uint64_t read = Read(0, to.buffer(), Exported(1, from));
-    EXPECT_EQ(Await(0, read).status, OperationStatus::kConnectionClosed);
+    EXPECT_EQ(Await(0, read, kAtOnce).status, OperationStatus::kConnectionClosed);
     EXPECT_GE(endpoint(at == 0 ? 1 : 0).counters().device_copies_failed, 1u);
   }
 }
