@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace paceline {
+namespace {
+
+constexpr uint32_t kPacketsMoreWhileItWaits = 8;  // times what calls for an acknowledgement otherwise
+
+}  // namespace
 
 void AckState::OnFloor(uint64_t floor) {
   received_.AdvanceTo(floor);
@@ -47,8 +52,17 @@ const wire::TelemetryFrame* AckState::TakeTelemetry() {
 
 void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now) {
   ++unacknowledged_;
-  const Time at = at_once || unacknowledged_ >= every ? now : now + delay;
+  at_once_ |= at_once;
+  const uint32_t most = waits_ ? every * kPacketsMoreWhileItWaits : every;
+  const Time at = at_once || unacknowledged_ >= most ? now : now + delay;
   ack_at_ = std::min(ack_at_, at);
+}
+
+void AckState::LetWait(Duration delay, Time now) {
+  cumulative_ = std::max(cumulative_, received_.FirstClear(cumulative_));
+  if (waits_ || at_once_ || cumulative_ < received_.end()) return;
+  waits_ = true;
+  ack_at_ = now + delay;
 }
 
 void AckState::Build(wire::AckFrame* frame, Time now) {
@@ -74,7 +88,7 @@ void AckState::Build(wire::AckFrame* frame, Time now) {
     ++frame->words;
   }
   unacknowledged_ = 0;
-  deferred_ = false;
+  deferred_ = at_once_ = waits_ = false;
   ack_at_ = Time::Never();
 }
 

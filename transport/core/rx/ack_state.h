@@ -35,6 +35,9 @@ class AckState {
   const wire::TelemetryFrame* TakeTelemetry();
   // Something arrived that the sender should hear of now or within `delay`.
   void RequestAck(bool at_once, uint32_t every, Duration delay, Time now);
+  // The sender has sent all and waits for nothing: what `every` has called for may wait for an answer to ride on, for
+  // `delay`, and for some packets more. Not what was asked for at once, and not while a packet is missing.
+  void LetWait(Duration delay, Time now);
 
   bool due(Time now) const { return ack_at_ <= now; }
   bool pending() const { return !ack_at_.is_never(); }
@@ -60,12 +63,14 @@ class AckState {
   uint64_t newest_psn_ = 0;  // the highest
   uint64_t last_psn_ = 0;    // of the packet that arrived last
   uint32_t last_timestamp_ = 0;
+  uint32_t unacknowledged_ = 0;
   Time last_arrived_;
   std::unique_ptr<wire::TelemetryFrame> telemetry_;  // made when the first comes
   bool telemetry_news_ = false;
   bool any_marked_ = false;
   bool deferred_ = false;
-  uint32_t unacknowledged_ = 0;
+  bool at_once_ = false;  // was asked for
+  bool waits_ = false;    // since LetWait
   Time ack_at_ = Time::Never();
 };
 

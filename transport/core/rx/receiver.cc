@@ -414,6 +414,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
     const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
     const bool last = (header.flags & wire::kLastOfBacklog) != 0;
     acks_->RequestAck(at_once, options.ack_every, last ? options.last_ack_delay : options.max_ack_delay, now);
+    if (last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
     account.arrived += arrival.payload_bytes;
     sample.bytes = arrival.payload_bytes;
   }

@@ -91,7 +91,7 @@ class PromptAcksTest : public CoreFixture {
 };
 
 TEST_F(PromptAcksTest, WhoWaitsIsAnsweredAtOnceAndWhoDoesNotIsNot) {
-  for (const size_t bytes : {size_t{0}, size_t{64}, size_t{4000}}) {
+  for (const size_t bytes : {size_t{0}, size_t{64}, size_t{4000}, size_t{14'000}}) {
     EXPECT_LT(TimeOf(bytes, true), Duration::Millis(1)) << bytes;
     EXPECT_GE(TimeOf(bytes, false), Duration::Millis(5)) << bytes;
   }

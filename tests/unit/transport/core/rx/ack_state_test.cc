@@ -54,6 +54,47 @@ TEST(AckStateTest, WaitsForAPacketToRideOnOnce) {
   EXPECT_TRUE(acks.Defer());
 }
 
+// The last of a few packets whose sender waits for nothing takes back what their number has called for.
+TEST(AckStateTest, WaitsForAnAnswerIfItMay) {
+  AckState acks;
+  uint64_t psn = 1;
+  const auto arrives = [&](Time now) {
+    acks.OnAccepted(psn++, false, 0, now);
+    acks.RequestAck(false, 2, kDelay, now);
+  };
+  arrives(At(0));
+  arrives(At(1));
+  EXPECT_TRUE(acks.due(At(1)));
+  acks.LetWait(kDelay, At(1));
+  EXPECT_FALSE(acks.due(At(25)));
+  EXPECT_TRUE(acks.due(At(26)));
+  arrives(At(10));
+  acks.LetWait(kDelay, At(10));  // more of the kind does not put it off further
+  EXPECT_FALSE(acks.due(At(25)));
+  EXPECT_TRUE(acks.due(At(26)));
+  for (int i = 0; i < 12; ++i) arrives(At(11));
+  EXPECT_FALSE(acks.due(At(11)));
+  arrives(At(11));  // the sixteenth
+  EXPECT_TRUE(acks.due(At(11)));
+  Built(acks, At(11));
+  arrives(At(30));
+  arrives(At(30));
+  EXPECT_TRUE(acks.due(At(30)));
+}
+
+TEST(AckStateTest, DoesNotWaitWithWhatWasAskedForNorWithAGap) {
+  AckState acks;
+  acks.OnAccepted(1, false, 0, At(0));
+  acks.RequestAck(true, 2, kDelay, At(0));
+  acks.LetWait(kDelay, At(0));
+  EXPECT_TRUE(acks.due(At(0)));
+  Built(acks, At(0));
+  acks.OnAccepted(3, false, 0, At(1));
+  acks.RequestAck(false, 1, kDelay, At(1));
+  acks.LetWait(kDelay, At(1));
+  EXPECT_TRUE(acks.due(At(1)));
+}
+
 TEST(AckStateTest, TelemetryIsToldOnceAndOnlyTheNewest) {
   AckState acks;
   EXPECT_EQ(acks.TakeTelemetry(), nullptr);
