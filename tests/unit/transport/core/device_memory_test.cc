@@ -280,6 +280,36 @@ TEST_P(DeviceMemoryTest, RegionsSayWhichCardsKnowThem) {
   EXPECT_EQ(endpoint(0).RegisterDeviceMemory(of_the_host, kLocalOnly), kUnregistered);
 }
 
+// One card knows the memory and has all of it to do, until its port is down, or swallows everything: then the other
+// port sends copies.
+TEST_F(DeviceMemoryFixture, APortWithoutTheKeyTakesOverWhereThatWithItFails) {
+  for (const bool told : {true, false}) {
+    SCOPED_TRACE(told);
+    StartWith({.lanes = LaneKind::kHca, .ports = 2});
+    world().hca(0, 1).RefuseDevices();
+    const Memory out = NewDevice(0, 1'000'000), in = NewDevice(1, 1'000'000, kRemote);
+    out.Fill(3);
+    const uint64_t first = Write(0, out.buffer(), Exported(1, in));
+    AwaitOk(0, first);
+    EXPECT_EQ(Copies(0), 0u);
+    std::memset(in.bytes, 0, in.size);
+    const uint64_t placed = WritesPlaced(1);
+    const uint64_t write = Write(0, out.buffer(), Exported(1, in));
+    ASSERT_TRUE(world().RunUntil([&] { return WritesPlaced(1) >= placed + 50; }));
+    const uint32_t port = world().lane(0, 0).port();
+    if (told) {
+      network().SetPortUp(port, false);
+    } else {
+      network().SetHook([port](NetworkPacket& packet, Fate& fate) { fate.drop = packet.from == port; });
+    }
+    AwaitOk(0, write);
+    EXPECT_TRUE(in.Holds(3));
+    EXPECT_GE(Copies(0), 50u);
+    TearDown();
+    if (HasFailure()) return;
+  }
+}
+
 // A peer is gone while it wrote into a receive: the region has new keys on the cards, by the same dma-buf.
 TEST_P(DeviceMemoryTest, ARegionThatAPeerWroteIntoGetsNewKeys) {
   for (const bool kept : {true, false}) {
