@@ -216,7 +216,7 @@ class Context {
   // is the rule it is better to stage. A copy that fails ends its connection: operations end with kConnectionClosed. A
   // send of 1 byte or more from it completes only when it is in the buffer of a receive.
   // Received, read or written means that the card has written it. Whether kernels see that without a flush the GPU says
-  // (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING); the flush (cuFlushGPUDirectRDMAWrites) is the caller's to do.
+  // (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING); to flush (cuFlushGPUDirectRDMAWrites) is up to the caller.
   // kInvalidArgument: kRemoteAtomic, which GPU memory here does not have, or values that make no sense. kUnavailable:
   // no driver, or it cannot copy. kUnimplemented: no card of this context takes the memory; the message says why.
   Result<RegionId> RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory);
