@@ -29,6 +29,7 @@ absl::Status CudaDriver::Resolve(void* library) {
   find(cuCtxPopCurrent, "cuCtxPopCurrent_v2");
   find(cuPointerGetAttributes, "cuPointerGetAttributes");
   find(cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", false);
+  find(cuFlushGPUDirectRDMAWrites, "cuFlushGPUDirectRDMAWrites", false);
   find(cuMemHostAlloc, "cuMemHostAlloc");
   find(cuMemFreeHost, "cuMemFreeHost");
   find(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2");

@@ -33,10 +33,18 @@ inline constexpr int kAttributeDeviceOrdinal = 9;
 inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
 
-// What cuDeviceGetAttribute is asked for.
+// What cuDeviceGetAttribute is asked for: whether the GPU's memory can be given to other devices by the kernel module
+// nvidia_peermem or by dma-bufs, and how what they write there becomes visible.
+inline constexpr int kDeviceGpuDirectRdmaSupported = 116;
+inline constexpr int kDeviceFlushWritesOptions = 117;  // bits
+inline constexpr int kDeviceWritesOrdering = 118;
 inline constexpr int kDeviceDmaBufSupported = 124;
+inline constexpr int kFlushByHost = 1;       // of the options: cuFlushGPUDirectRDMAWrites works
+inline constexpr int kOrderedToOwner = 100;  // of the ordering, or more: kernels of this GPU need no flush
 
-inline constexpr int kHandleTypeDmaBuf = 1;  // of cuMemGetHandleForAddressRange
+inline constexpr int kHandleTypeDmaBuf = 1;     // of cuMemGetHandleForAddressRange
+inline constexpr int kFlushCurrentContext = 0;  // of cuFlushGPUDirectRDMAWrites: what is flushed,
+inline constexpr int kFlushToOwner = 100;       // and for whom
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 
@@ -70,6 +78,7 @@ class CudaDriver {
   CudaResult (*cuPointerGetAttributes)(unsigned count, int* attributes, void** data, DevicePointer pointer) = nullptr;
   CudaResult (*cuMemGetHandleForAddressRange)(void* handle, DevicePointer pointer, size_t bytes, int type,
                                               unsigned long long flags) = nullptr;  // may be absent: before CUDA 11.7
+  CudaResult (*cuFlushGPUDirectRDMAWrites)(int target, int scope) = nullptr;        // may be absent: before CUDA 11.3
   CudaResult (*cuMemHostAlloc)(void** pointer, size_t bytes, unsigned flags) = nullptr;
   CudaResult (*cuMemFreeHost)(void* pointer) = nullptr;
   CudaResult (*cuMemcpyDtoHAsync)(void* to, DevicePointer from, size_t bytes, CudaStream stream) = nullptr;

@@ -1,42 +1,24 @@
 #include "gpudirect/device_stream.h"
 
-#include "absl/strings/str_cat.h"
-
 namespace paceline::gpudirect {
 
 absl::StatusOr<std::unique_ptr<DeviceStream>> DeviceStream::Create(const CudaDriver& driver, int device) {
-  if (device < 0 || device >= driver.device_count()) {
-    return absl::InvalidArgumentError(absl::StrCat("GPU ", device, "; it may be 0 to ", driver.device_count() - 1));
+  auto context = PrimaryContext::Create(driver, device);
+  if (!context.ok()) return context.status();
+  CudaStream stream = nullptr;
+  {
+    const CudaScope scope = (*context)->Enter();
+    if (const CudaResult result = driver.cuStreamCreate(&stream, kStreamNonBlocking); result != kCudaSuccess) {
+      return driver.Error("cuStreamCreate", result);
+    }
   }
-  std::unique_ptr<DeviceStream> stream(new DeviceStream(driver, device));
-  if (absl::Status status = stream->Open(); !status.ok()) return status;
-  return stream;
-}
-
-absl::Status DeviceStream::Open() {
-  if (const CudaResult result = driver_.cuDeviceGet(&handle_, device_); result != kCudaSuccess) {
-    return driver_.Error("cuDeviceGet", result);
-  }
-  if (const CudaResult result = driver_.cuDevicePrimaryCtxRetain(&context_, handle_); result != kCudaSuccess) {
-    context_ = nullptr;
-    return driver_.Error("cuDevicePrimaryCtxRetain", result);
-  }
-  const CudaScope scope = Enter();
-  if (const CudaResult result = driver_.cuStreamCreate(&stream_, kStreamNonBlocking); result != kCudaSuccess) {
-    stream_ = nullptr;
-    return driver_.Error("cuStreamCreate", result);
-  }
-  return absl::OkStatus();
+  return std::unique_ptr<DeviceStream>(new DeviceStream(*std::move(context), stream));
 }
 
 DeviceStream::~DeviceStream() {
-  if (context_ == nullptr) return;
-  if (stream_ != nullptr) {
-    const CudaScope scope = Enter();
-    driver_.cuStreamSynchronize(stream_);
-    driver_.cuStreamDestroy(stream_);
-  }
-  driver_.cuDevicePrimaryCtxRelease(handle_);
+  const CudaScope scope = Enter();
+  driver_.cuStreamSynchronize(stream_);
+  driver_.cuStreamDestroy(stream_);
 }
 
 absl::Status DeviceStream::StartToHost(void* to, DevicePointer from, size_t bytes) {

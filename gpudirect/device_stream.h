@@ -1,15 +1,17 @@
 // A private stream on the primary context of one GPU, and the copies that it carries between that GPU's memory and the
 // host's. Being private, it waits for nobody's kernels: device memory that is copied from has to be complete before.
 //
-// Thread rule: one thread at a time. Ownership: holds the context, and ends with the stream's last copy.
+// Thread rule: one thread at a time. Ownership: holds the context; its end waits for the copies that still run.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "gpudirect/cuda_driver.h"
+#include "gpudirect/primary_context.h"
 
 namespace paceline::gpudirect {
 
@@ -29,19 +31,17 @@ class DeviceStream {
   absl::Status Wait();
 
   // Makes the context current while it lives, for calls about this stream's events and memory.
-  CudaScope Enter() const { return {driver_, context_}; }
+  CudaScope Enter() const { return context_->Enter(); }
   CudaStream stream() const { return stream_; }
-  int device() const { return device_; }
+  int device() const { return context_->device(); }
 
  private:
-  DeviceStream(const CudaDriver& driver, int device) : driver_(driver), device_(device) {}
-  absl::Status Open();
+  DeviceStream(std::unique_ptr<PrimaryContext> context, CudaStream stream)
+      : context_(std::move(context)), driver_(context_->driver()), stream_(stream) {}
 
+  const std::unique_ptr<PrimaryContext> context_;
   const CudaDriver& driver_;
-  const int device_;
-  int handle_ = 0;
-  CudaContext context_ = nullptr;
-  CudaStream stream_ = nullptr;
+  const CudaStream stream_;
 };
 
 }  // namespace paceline::gpudirect

@@ -1,7 +1,5 @@
 #include "gpudirect/memory_kind.h"
 
-#include <filesystem>
-
 namespace paceline::gpudirect {
 
 const char* MemoryKindName(MemoryKind kind) {
@@ -35,41 +33,6 @@ MemoryInfo FindMemory(const CudaDriver& driver, const void* pointer) {
     info.kind = type == kMemoryTypeDevice ? MemoryKind::kDevice : MemoryKind::kPinned;
   }
   return info;
-}
-
-const char* RegistrationPathName(RegistrationPath path) {
-  switch (path) {
-    case RegistrationPath::kDmaBuf:
-      return "dma-buf";
-    case RegistrationPath::kPeerMemory:
-      return "nvidia-peermem";
-    case RegistrationPath::kStaging:
-      return "staging";
-  }
-  return "?";
-}
-
-RegistrationChoice ChooseRegistration(const CudaDriver& driver, int device, bool lane_places, bool peer_memory) {
-  if (!lane_places) {
-    return {RegistrationPath::kStaging,
-            "the lanes of this build place data by the processor, which reaches host memory"};
-  }
-  int handle = 0, supported = 0;
-  const bool asks = driver.cuDeviceGet(&handle, device) == kCudaSuccess &&
-                    driver.cuDeviceGetAttribute(&supported, kDeviceDmaBufSupported, handle) == kCudaSuccess;
-  if (driver.cuMemGetHandleForAddressRange != nullptr && asks && supported != 0) {
-    return {RegistrationPath::kDmaBuf, "driver and GPU give out dma-bufs"};
-  }
-  const std::string why = driver.cuMemGetHandleForAddressRange == nullptr
-                              ? "the driver is older than CUDA 11.7 and gives out no dma-buf"
-                              : "the GPU or the kernel gives out no dma-buf";
-  if (peer_memory) return {RegistrationPath::kPeerMemory, why + "; the module nvidia_peermem is loaded"};
-  return {RegistrationPath::kStaging, why + ", and the module nvidia_peermem is not loaded"};
-}
-
-bool PeerMemoryModuleLoaded() {
-  std::error_code error;
-  return std::filesystem::exists("/sys/module/nvidia_peermem", error);
 }
 
 }  // namespace paceline::gpudirect

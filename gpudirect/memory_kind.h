@@ -1,10 +1,9 @@
-// What kind of memory is behind a pointer, and which way to the network it takes.
+// What kind of memory is behind a pointer.
 //
 // Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "gpudirect/cuda_driver.h"
 
@@ -26,17 +25,5 @@ struct MemoryInfo {
 
 // The pointer's memory; what the driver does not know is ordinary.
 MemoryInfo FindMemory(const CudaDriver& driver, const void* pointer);
-
-// How GPU memory of `device` would be given to a card here, and why.
-enum class RegistrationPath : uint8_t { kDmaBuf, kPeerMemory, kStaging };
-const char* RegistrationPathName(RegistrationPath path);
-struct RegistrationChoice {
-  RegistrationPath path = RegistrationPath::kStaging;
-  std::string reason;
-};
-// `lane_places`: the lane's card places data by itself (verbs); no lane of this build does. `peer_memory`: the kernel
-// module nvidia_peermem is loaded.
-RegistrationChoice ChooseRegistration(const CudaDriver& driver, int device, bool lane_places, bool peer_memory);
-bool PeerMemoryModuleLoaded();
 
 }  // namespace paceline::gpudirect

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cc/registry.h"
-#include "gpudirect/memory_kind.h"
+#include "gpudirect/registration_path.h"
 #include "paceline/counters.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/engine/lane_factory.h"
@@ -99,12 +99,11 @@ nlohmann::json GatherGpus() {
   std::string reason;
   const gpudirect::CudaDriver* driver = gpudirect::CudaDriver::Get(&reason);
   if (driver == nullptr) return {{"devices", devices}, {"reason", reason}};
-  const bool peer_memory = gpudirect::PeerMemoryModuleLoaded();
   for (int i = 0; i < driver->device_count(); ++i) {
     int device = 0;
     char name[256] = "";
     if (driver->cuDeviceGet(&device, i) == gpudirect::kCudaSuccess) driver->cuDeviceGetName(name, sizeof(name), device);
-    const auto choice = gpudirect::ChooseRegistration(*driver, i, false, peer_memory);
+    const auto choice = gpudirect::ChooseRegistration(*driver, i, {});
     const std::string path = gpudirect::RegistrationPathName(choice.path);
     devices.push_back({{"name", name},
                        {"index", i},

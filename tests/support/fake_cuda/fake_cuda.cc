@@ -3,10 +3,16 @@
 // copy is under way until its event has been asked for twice. As in the real driver, calls that need a context fail
 // without one.
 //
-// FAKE_CUDA_DEVICES (1): how many GPUs. FAKE_CUDA_DMA_BUF (1): whether they give out dma-bufs. FAKE_CUDA_FAIL
-// ("cuMemcpyDtoHAsync_v2:3:700"): the third call of that function answers 700; fake_cuda.h has the same for tests.
+// A dma-buf is the file behind an allocation, its position where the exported range begins, so that a fake card writes
+// into device memory by it. As the real driver's, it is of whole pages.
+//
+// FAKE_CUDA_DEVICES (1): how many GPUs. FAKE_CUDA_DMA_BUF (1): whether they give out dma-bufs. FAKE_CUDA_RDMA (1):
+// whether they have GPUDirect RDMA at all. FAKE_CUDA_WRITES_ORDERING (100), FAKE_CUDA_FLUSH_OPTIONS (1): as the driver
+// answers for what others write into them. FAKE_CUDA_FAIL ("cuMemcpyDtoHAsync_v2:3:700"): the third call of that
+// function answers 700; fake_cuda.h has the same for tests.
 #include "tests/support/fake_cuda/fake_cuda.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,6 +33,8 @@ using Result = int;
 constexpr Result kOk = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidContext = 201,
                  kInvalidHandle = 400, kNotReady = 600;
 constexpr int kQueriesUntilDone = 2;
+
+constexpr size_t kPage = 4096;
 
 struct Allocation {
   enum class Kind { kDevice, kPinned, kManaged } kind;
@@ -56,6 +64,7 @@ struct State {
   std::map<Event*, std::unique_ptr<Event>> events;
   std::map<std::string, std::pair<int, Result>> failures;  // calls left until then, and what is answered
   unsigned long long next_id = 1;
+  int flushes = 0;
 };
 
 State& state() {
@@ -133,7 +142,7 @@ Result Enqueue(void* stream, uintptr_t to, uintptr_t from, size_t bytes, uintptr
 Result Allocate(Allocation::Kind kind, size_t bytes, void** address) {
   if (bytes == 0) return kInvalidValue;
   const int fd = memfd_create("fake_cuda", MFD_CLOEXEC);
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) return kOutOfMemory;
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>((bytes + kPage - 1) / kPage * kPage)) != 0) return kOutOfMemory;
   void* reachable = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (reachable == MAP_FAILED) return kOutOfMemory;
   *address = reachable;
@@ -177,6 +186,11 @@ void fake_cuda_hold(int hold) {
 int fake_cuda_live() {
   const std::lock_guard lock(state().mutex);
   return static_cast<int>(state().allocations.size() + state().streams.size() + state().events.size());
+}
+
+int fake_cuda_flushes() {
+  const std::lock_guard lock(state().mutex);
+  return state().flushes;
 }
 
 Result cuInit(unsigned) {
@@ -226,8 +240,22 @@ Result cuDeviceGetName(char* name, int size, int device) {
 
 Result cuDeviceGetAttribute(int* value, int attribute, int) {
   const Call call("cuDeviceGetAttribute");
-  constexpr int kDmaBuf = 124;
-  *value = attribute == kDmaBuf ? Number("FAKE_CUDA_DMA_BUF", 1) : 0;
+  switch (attribute) {
+    case 116:
+      *value = Number("FAKE_CUDA_RDMA", 1);
+      break;
+    case 117:
+      *value = Number("FAKE_CUDA_FLUSH_OPTIONS", 1);
+      break;
+    case 118:
+      *value = Number("FAKE_CUDA_WRITES_ORDERING", 100);
+      break;
+    case 124:
+      *value = Number("FAKE_CUDA_DMA_BUF", 1);
+      break;
+    default:
+      *value = 0;
+  }
   return call.result();
 }
 
@@ -280,11 +308,26 @@ Result cuPointerGetAttributes(unsigned count, int* attributes, void** data, unsi
 
 Result cuMemGetHandleForAddressRange(void* handle, unsigned long long pointer, size_t bytes, int type,
                                      unsigned long long) {
-  const Call call("cuMemGetHandleForAddressRange");
+  const Call call("cuMemGetHandleForAddressRange", true);
   if (call.result() != kOk) return call.result();
-  const auto* found = Find(pointer, bytes);
-  if (type != 1 || found == nullptr || found->second.kind != Allocation::Kind::kDevice) return kInvalidValue;
-  *static_cast<int*>(handle) = dup(found->second.fd);
+  if (type != 1 || pointer % kPage != 0 || bytes == 0 || bytes % kPage != 0) return kInvalidValue;
+  const auto* found = Find(pointer, 1);
+  if (found == nullptr || found->second.kind != Allocation::Kind::kDevice) return kInvalidValue;
+  const size_t begins = pointer - found->first, pages = (found->second.bytes + kPage - 1) / kPage;
+  if (begins + bytes > pages * kPage) return kInvalidValue;
+  // Opened anew: a duplicate would share its position with all others.
+  const int fd = open(("/proc/self/fd/" + std::to_string(found->second.fd)).c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return kOutOfMemory;
+  lseek(fd, static_cast<off_t>(begins), SEEK_SET);
+  *static_cast<int*>(handle) = fd;
+  return kOk;
+}
+
+Result cuFlushGPUDirectRDMAWrites(int target, int scope) {
+  const Call call("cuFlushGPUDirectRDMAWrites", true);
+  if (call.result() != kOk) return call.result();
+  if (target != 0 || (scope != 100 && scope != 200)) return kInvalidValue;
+  ++state().flushes;
   return kOk;
 }
 

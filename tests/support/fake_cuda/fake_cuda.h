@@ -13,5 +13,7 @@ using Fail = void (*)(const char* function, int nth, int result);
 using Hold = void (*)(int hold);
 // extern "C" fake_cuda_live: what is not freed yet: streams, events, allocations of any kind.
 using Live = int (*)();
+// extern "C" fake_cuda_flushes: how often cuFlushGPUDirectRDMAWrites has been answered.
+using Flushes = int (*)();
 
 }  // namespace paceline::fake_cuda

@@ -1,10 +1,8 @@
 // Memory of GPUs through a context, over cards and a CUDA driver in memory: registered by its dma-buf, read and written
 // by the cards, copied by the driver where it must go as packets. An access by the processor ends the process.
 #include <dirent.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <functional>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "api/cpp/src/context_impl.h"
+#include "gpudirect/dma_buf.h"
 #include "paceline/context.h"
 #include "tests/support/fake_verbs.h"
 #include "tests/unit/gpudirect/fake_gpu.h"
@@ -87,19 +86,15 @@ class ApiDeviceMemoryTest : public ::testing::Test {
   }
 
   void* Address(uint32_t side) { return reinterpret_cast<void*>(allocations_[side] + kOffset); }
-  int DmaBuf(uint32_t side) {
-    int dma_buf = -1;
-    EXPECT_EQ(Gpu().driver().cuMemGetHandleForAddressRange(&dma_buf, allocations_[side], kOffset + kBytes,
-                                                           gpudirect::kHandleTypeDmaBuf, 0),
-              gpudirect::kCudaSuccess);
-    return dma_buf;
-  }
   Result<RegionId> TryToRegister(uint32_t side, uint8_t access = kLocalOnly, int ordinal = 0) {
-    const int dma_buf = DmaBuf(side);
-    auto region = sides_[side]->RegisterDeviceMemory(
-        Address(side), kBytes, access, {.ordinal = ordinal, .dma_buf = dma_buf, .dma_buf_offset = kOffset});
-    close(dma_buf);  // as NCCL does
-    return region;
+    const auto gpu = gpudirect::PrimaryContext::Create(Gpu().driver(), 0);
+    const auto dma_buf = gpudirect::DmaBuf::Export(**gpu, allocations_[side] + kOffset, kBytes);
+    EXPECT_TRUE(dma_buf.ok()) << dma_buf.status();
+    EXPECT_EQ(dma_buf->offset(), kOffset);
+    // Its descriptor is closed when this returns, as NCCL does.
+    return sides_[side]->RegisterDeviceMemory(
+        Address(side), kBytes, access,
+        {.ordinal = ordinal, .dma_buf = dma_buf->descriptor(), .dma_buf_offset = dma_buf->offset()});
   }
   RegionId Register(uint32_t side, uint8_t access = kLocalOnly) {
     auto region = TryToRegister(side, access);

@@ -22,6 +22,7 @@ class FakeGpu {
     Find(library, "fake_cuda_fail", fail);
     Find(library, "fake_cuda_hold", hold);
     Find(library, "fake_cuda_live", live);
+    Find(library, "fake_cuda_flushes", flushes);
     Find(library, "cuMemAlloc_v2", alloc_);
     Find(library, "cuMemAllocManaged", alloc_managed_);
     Find(library, "cuMemFree_v2", free_);
@@ -63,6 +64,7 @@ class FakeGpu {
   fake_cuda::Fail fail = nullptr;
   fake_cuda::Hold hold = nullptr;
   fake_cuda::Live live = nullptr;
+  fake_cuda::Flushes flushes = nullptr;
 
  private:
   template <typename Function>

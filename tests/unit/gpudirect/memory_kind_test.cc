@@ -67,17 +67,5 @@ TEST(MemoryKindTest, AnAllocationHasAnIdOfItsOwn) {
   Gpu().Free(second);
 }
 
-TEST(RegistrationChoiceTest, TellsThePathAndWhy) {
-  const CudaDriver& driver = Gpu().driver();
-  EXPECT_EQ(ChooseRegistration(driver, 0, false, true).path, RegistrationPath::kStaging);
-  EXPECT_EQ(ChooseRegistration(driver, 0, true, false).path, RegistrationPath::kDmaBuf);
-  setenv("FAKE_CUDA_DMA_BUF", "0", 1);
-  EXPECT_EQ(ChooseRegistration(driver, 0, true, true).path, RegistrationPath::kPeerMemory);
-  const RegistrationChoice staged = ChooseRegistration(driver, 0, true, false);
-  EXPECT_EQ(staged.path, RegistrationPath::kStaging);
-  EXPECT_THAT(staged.reason, HasSubstr("nvidia_peermem is not loaded"));
-  unsetenv("FAKE_CUDA_DMA_BUF");
-}
-
 }  // namespace
 }  // namespace paceline::gpudirect
