@@ -7,10 +7,10 @@
 // Empty messages are the exception: they may wait at the peer for their receive, so a sending comm that NCCL closes
 // keeps its connection until the peer closes too, or the device ends.
 //
-// Memory of a GPU travels through buffers of its own, of which there is a bounded amount. So that no operation waits
-// for a buffer that only something behind it would give back, here or at a peer: the oldest operation of each tag
-// always gets one, and is posted past waiting ones of other tags. As equal tags meet in order, of each tag the oldest
-// send and the oldest receive belong together, and so always come to their end.
+// Memory of a GPU that no card reaches travels through buffers of its own, of which there is a bounded amount. So that
+// no operation waits for a buffer that only something behind it would give back, here or at a peer: the oldest
+// operation of each tag always gets one, and is posted past waiting ones of other tags. As equal tags meet in order, of
+// each tag the oldest send and the oldest receive belong together, and so always come to their end.
 //
 // Thread rule: under the device's lock, but for Close, which takes it.
 #pragma once
@@ -44,7 +44,7 @@ struct Part {
   uint64_t tag = 0;
   api::RegionId region = 0;
   void* event = nullptr;  // the profiler's
-  // Memory of a GPU: travels by way of a buffer.
+  // Memory of a GPU that no card reaches: travels by way of a buffer.
   gpudirect::Staging* staging = nullptr;
   void* bounce = nullptr;
   gpudirect::CudaEvent copy = nullptr;  // under way between the two
@@ -79,6 +79,10 @@ class Comm {
   // Always writes *done. `bytes` (may be nullptr): per part, once done. A request that is done, or that failed, is
   // gone.
   abi::Result Test(Request* request, int* done, int* bytes);
+
+  // What receives with these handles (nullptr among them: none) have said to be done is visible to the GPUs' kernels
+  // when this returns.
+  abi::Result Flush(void* const* memory, int count);
 
   static void Hand(const api::Completion& completion);
   bool Care();  // posts what waits and looks after copies; false: nothing is left of either

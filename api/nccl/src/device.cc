@@ -20,7 +20,8 @@ constexpr int kLongestSleepMillis = 100;
 
 }  // namespace
 
-api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, const api::ContextOptions& options) {
+api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, const api::ContextOptions& options,
+                                                  GpuPlan gpus) {
   api::ContextOptions own = options;
   own.bind = nic.bind;
   if (own.key_file.empty() && nic.open_to_others) {
@@ -31,7 +32,7 @@ api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, co
   if (own.key_file.empty()) own.key_file = "none";  // said here, in NCCL's log
   auto context = api::Context::Create(own);
   if (!context.ok()) return context.status();
-  std::shared_ptr<Device> device(new Device(*std::move(context), number));
+  std::shared_ptr<Device> device(new Device(*std::move(context), nic, number, std::move(gpus)));
   if (own.progress == api::ProgressMode::kThread) return device;
   device->stop_descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (device->stop_descriptor_ < 0) {
@@ -41,8 +42,11 @@ api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, co
   return device;
 }
 
-Device::Device(api::Context context, int number)
-    : number_(number), context_(std::make_unique<api::Context>(std::move(context))) {}
+Device::Device(api::Context context, const Nic& nic, int number, GpuPlan gpus)
+    : number_(number),
+      name_(nic.name),
+      gpus_(std::move(gpus)),
+      context_(std::make_unique<api::Context>(std::move(context))) {}
 
 Device::~Device() {
   if (keeper_.joinable()) {
@@ -56,15 +60,29 @@ Device::~Device() {
   retired_.clear();
 }
 
-api::Result<const GpuCopies*> Device::CopiesFor(const gpudirect::CudaDriver& driver, int gpu) {
+api::Result<const GpuCopies*> Device::CopiesFor(int gpu) {
   GpuCopies& copies = copies_[gpu];
   for (std::unique_ptr<gpudirect::Staging>* staging : {&copies.out, &copies.in}) {
     if (*staging != nullptr) continue;
-    auto created = gpudirect::Staging::Create(driver, gpu, kStagingPoolBytes);
+    auto created = gpudirect::Staging::Create(*gpus_.driver, gpu, kStagingPoolBytes);
     if (!created.ok()) return api::Status(api::StatusCode::kInternal, std::string(created.status().message()));
     *staging = *std::move(created);
   }
   return &copies;
+}
+
+api::Result<const gpudirect::PrimaryContext*> Device::ContextOf(int gpu) {
+  std::unique_ptr<gpudirect::PrimaryContext>& context = gpu_contexts_[gpu];
+  if (context == nullptr) {
+    auto created = gpudirect::PrimaryContext::Create(*gpus_.driver, gpu);
+    if (!created.ok()) return api::Status(api::StatusCode::kInternal, std::string(created.status().message()));
+    context = *std::move(created);
+  }
+  return context.get();
+}
+
+void Device::TellOnce(const std::string& text) {
+  if (told_.insert(text).second) Inform(name_ + ": " + text);
 }
 
 bool Device::Pass() {

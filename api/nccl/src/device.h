@@ -12,11 +12,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "api/nccl/src/abi.h"
+#include "api/nccl/src/gpu_plan.h"
 #include "api/nccl/src/nics.h"
+#include "gpudirect/primary_context.h"
 #include "gpudirect/staging.h"
 #include "paceline/context.h"
 
@@ -35,7 +39,8 @@ class Listener;
 
 class Device {
  public:
-  static api::Result<std::shared_ptr<Device>> Open(const Nic& nic, int number, const api::ContextOptions& options);
+  static api::Result<std::shared_ptr<Device>> Open(const Nic& nic, int number, const api::ContextOptions& options,
+                                                   GpuPlan gpus);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -50,8 +55,12 @@ class Device {
     Pass();
   }
   api::Context& context() { return *context_; }
-  // Made at the first call for this GPU; valid as long as the device.
-  api::Result<const GpuCopies*> CopiesFor(const gpudirect::CudaDriver& driver, int gpu);
+  const GpuPlan& gpus() const { return gpus_; }
+  // Made at the first call for this GPU, for which gpus() has a driver; valid as long as the device.
+  api::Result<const GpuCopies*> CopiesFor(int gpu);
+  api::Result<const gpudirect::PrimaryContext*> ContextOf(int gpu);
+  // In NCCL's log, once for each text.
+  void TellOnce(const std::string& text);
 
   void Add(Listener* listener) { listeners_.push_back(listener); }
   void Remove(Listener* listener) { std::erase(listeners_, listener); }
@@ -61,14 +70,18 @@ class Device {
   void Retire(std::unique_ptr<Comm> comm);
 
  private:
-  Device(api::Context context, int number);
+  Device(api::Context context, const Nic& nic, int number, GpuPlan gpus);
   bool Pass();  // true: something happened
   void Reap();
   void Keep();
 
   std::mutex mutex_;
   const int number_;
-  std::map<int, GpuCopies> copies_;  // by GPU
+  const std::string name_;
+  const GpuPlan gpus_;
+  std::map<int, GpuCopies> copies_;                                         // by GPU
+  std::map<int, std::unique_ptr<gpudirect::PrimaryContext>> gpu_contexts_;  // by GPU
+  std::set<std::string> told_;
   std::unique_ptr<api::Context> context_;
   std::vector<Listener*> listeners_;
   std::vector<Comm*> attended_;

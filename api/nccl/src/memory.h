@@ -1,10 +1,12 @@
 // Memory that NCCL has registered. It belongs to the device, not to a comm (regIsGlobal): any comm of the device uses
-// it.
+// it. Memory of a GPU is given to the card where that reaches it (GpuPlan), and staged elsewhere: also where the card
+// then does not take it, which NCCL's log says.
 //
 // Thread rule: under the device's lock. Ownership: NCCL's handle; ends with deregMr.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "api/nccl/src/device.h"
@@ -12,32 +14,41 @@
 
 namespace paceline::nccl {
 
+// What regMrDmaBuf passes beside the memory. The descriptor stays NCCL's, which closes it soon.
+struct GivenDmaBuf {
+  int descriptor = -1;  // -1: none was passed
+  uint64_t offset = 0;
+};
+
 class Memory {
  public:
-  // `type`: abi::kPointerHost, or kPointerCuda, for which `cuda` is needed: memory that only a GPU reaches is staged,
-  // what the processor reaches too is host memory. Fails where it is of a kind that cannot be used here, or of no
-  // bytes.
+  // `type`: abi::kPointerHost, or kPointerCuda where the device takes that: what only a GPU reaches is its memory, what
+  // the processor reaches too is host memory. Fails where it is of a kind that cannot be used here, or of no bytes.
   static api::Result<std::unique_ptr<Memory>> Register(const std::shared_ptr<Device>& device, void* data, size_t bytes,
-                                                       int type, const gpudirect::CudaDriver* cuda);
+                                                       int type, const GivenDmaBuf& dma_buf);
   // What is under way with it is aborted, with its comm.
   ~Memory();
 
   // The region for an operation of `device` on [data, data + bytes): that of the context, or, for another device, none.
-  api::RegionId RegionFor(const Device& device) const;
+  api::RegionId RegionFor(const Device& device) const { return IsRegionOf(device) ? region_ : 0; }
   bool Holds(const void* data, size_t bytes) const;
   // The copies that operations of `device` on it need; nullptr: none are needed.
   api::Result<const GpuCopies*> CopiesFor(Device& device) const;
+  // Makes what a card of `device` has written here visible to the GPU's kernels, where that takes a call.
+  api::Status Flush(Device& device) const;
 
  private:
-  Memory() = default;
+  Memory(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  bool IsRegionOf(const Device& device) const;
+  api::Result<api::RegionId> GiveToCard(Device& device, const GivenDmaBuf& dma_buf) const;
+  void Keep(const std::shared_ptr<Device>& device, api::RegionId region);
 
   std::weak_ptr<Device> device_;  // may have ended before
   const Device* owner_ = nullptr;
   api::RegionId region_ = 0;
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-  const gpudirect::CudaDriver* cuda_ = nullptr;  // staged
-  int gpu_ = -1;
+  void* const data_;
+  const size_t bytes_;
+  int gpu_ = -1;  // whose memory it is; -1: the processor reaches it
 };
 
 }  // namespace paceline::nccl

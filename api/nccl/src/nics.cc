@@ -47,6 +47,7 @@ Nic NicOf(const Interface& interface, int number, double stated_gbps) {
   nic.speed_mbps = static_cast<int>(gbps * 1000);
   nic.parts = {number};
   nic.open_to_others = !interface.loopback;
+  nic.card = {.places = interface.places, .dma_buf_problem = interface.dma_buf_problem};
   return nic;
 }
 
@@ -140,6 +141,8 @@ api::Result<int> Nics::Merge(const std::vector<int>& parts) {
     merged.bind.insert(merged.bind.end(), part.bind.begin(), part.bind.end());
     merged.speed_mbps += part.speed_mbps;
     merged.open_to_others |= part.open_to_others;
+    merged.card.places &= part.card.places;
+    if (merged.card.dma_buf_problem.empty()) merged.card.dma_buf_problem = part.card.dma_buf_problem;
   }
   merged.parts = parts;
   nics_.push_back(std::move(merged));

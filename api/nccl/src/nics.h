@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "gpudirect/registration_path.h"
 #include "paceline/interfaces.h"
 #include "paceline/options.h"
 #include "paceline/status.h"
@@ -25,8 +26,9 @@ struct Nic {
   uint64_t guid = 0;
   int port = 0;  // of its card's, from 1; 0: they are not numbered
   int speed_mbps = 0;
-  std::vector<int> parts;       // its own number, or those of the devices that it is made of
-  bool open_to_others = false;  // other machines reach it
+  std::vector<int> parts;         // its own number, or those of the devices that it is made of
+  bool open_to_others = false;    // other machines reach it
+  gpudirect::CardAbilities card;  // of all its parts
 };
 
 // Which of `interfaces` are used: those that `hca` (PACELINE_HCA) names; if it is empty, those with a card behind them,

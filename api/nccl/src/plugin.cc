@@ -76,7 +76,7 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   const char* hca = std::getenv("PACELINE_HCA");
   auto nics = Nics::Find(*options, hca == nullptr ? "" : hca);
   if (!nics.ok()) return Fail("init", nics.status());
-  if (const auto result = FindCuda(); result != abi::Result::kSuccess) return result;
+  if (const auto result = FindCuda(*options, *nics); result != abi::Result::kSuccess) return result;
   options_ = *std::move(options);
   nics_.emplace(*std::move(nics));
   std::string list;
@@ -88,19 +88,35 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   return abi::Result::kSuccess;
 }
 
-// Not by default: where the plugin takes host memory only, NCCL's kernels write into pinned memory by themselves, which
-// spares the copy that staging makes.
-abi::Result Plugin::FindCuda() {
+// Staging is not by default: where the plugin takes host memory only, NCCL's kernels write into pinned memory by
+// themselves, which spares the copy that staging makes.
+abi::Result Plugin::FindCuda(const api::ContextOptions& options, const Nics& nics) {
   const char* wanted = std::getenv("PACELINE_GPU_STAGING");
-  bool on = false;
-  if (wanted != nullptr && !absl::SimpleAtob(wanted, &on)) {
+  gpu_staging_ = false;
+  cuda_ = nullptr;
+  if (wanted != nullptr && !absl::SimpleAtob(wanted, &gpu_staging_)) {
     return Refuse(std::string("PACELINE_GPU_STAGING=") + wanted + ": write 1 or 0");
   }
+  bool cards_place = false;
+  for (int i = 0; i < nics.count(); ++i) cards_place |= nics.Get(i)->card.places;
+  if (!gpu_staging_ && !cards_place) return abi::Result::kSuccess;
   std::string reason;
-  cuda_ = on ? gpudirect::CudaDriver::Get(&reason) : nullptr;
-  if (on && cuda_ == nullptr) Warn("PACELINE_GPU_STAGING=1, but memory of GPUs is not taken: " + reason);
+  cuda_ = gpudirect::CudaDriver::Get(&reason);
+  if (cuda_ == nullptr) {
+    const std::string text = "memory of GPUs is not taken: " + reason;
+    gpu_staging_ ? Warn("PACELINE_GPU_STAGING=1, but " + text) : Inform(text);
+    return abi::Result::kSuccess;
+  }
+  for (int i = 0; i < nics.count(); ++i) {
+    const Nic& nic = *nics.Get(i);
+    for (const std::string& text : GpuPlan::Make(cuda_, nic, gpu_staging_, options.encrypt).Describe()) {
+      Inform(nic.name + ": memory of " + text);
+    }
+  }
   return abi::Result::kSuccess;
 }
+
+GpuPlan Plugin::PlanFor(const Nic& nic) const { return GpuPlan::Make(cuda_, nic, gpu_staging_, options_->encrypt); }
 
 abi::Result Plugin::InitOnce(abi::Logger logger, abi::Profiler profiler) {
   const std::lock_guard lock(mutex_);
@@ -162,11 +178,6 @@ abi::Profiler Plugin::CurrentProfiler() {
   return profiler_;
 }
 
-const gpudirect::CudaDriver* Plugin::CurrentCuda() {
-  const std::lock_guard lock(mutex_);
-  return cuda_;
-}
-
 abi::Result Plugin::Devices(int* count) {
   const std::lock_guard lock(mutex_);
   if (!nics_) return Refuse("devices before init");
@@ -179,8 +190,11 @@ abi::Result Plugin::Properties(int device, DeviceProperties* properties) {
   const Nic* nic = nics_ ? nics_->Get(device) : nullptr;
   if (nic == nullptr) return Refuse("there is no device " + std::to_string(device));
   properties->nic = nic;
-  properties->pointer_support = abi::kPointerHost | (cuda_ != nullptr ? abi::kPointerCuda : 0);
-  properties->most_bytes = cuda_ != nullptr ? kStagingPoolBytes / 2 : kMostMessageBytes;
+  const GpuPlan gpus = PlanFor(*nic);
+  properties->pointer_support = gpus.pointer_support();
+  properties->force_flush = gpus.needs_flush();
+  // Memory that a card turns out not to take is staged, whatever was offered.
+  properties->most_bytes = gpus.takes_any() ? kStagingPoolBytes / 2 : kMostMessageBytes;
   return abi::Result::kSuccess;
 }
 
@@ -213,7 +227,7 @@ abi::Result Plugin::Reach(Communicator* communicator, int number, int* wanted_cl
   api::ContextOptions options = *options_;
   options.traffic_class = static_cast<uint8_t>(traffic_class);
   if (options.fan_in == 0) options.fan_in = FanInOf((*owner)->attributes);
-  auto opened = Device::Open(*nic, number, options);
+  auto opened = Device::Open(*nic, number, options, PlanFor(*nic));
   if (!opened.ok()) return Fail("device " + nic->name, opened.status());
   *device = *std::move(opened);
   known = *device;
@@ -310,19 +324,14 @@ abi::Result Plugin::Accept(Listener* listener, Comm** comm) {
   return abi::Result::kSuccess;
 }
 
-abi::Result Plugin::RegisterMemory(Comm* comm, void* data, size_t bytes, int type, Memory** memory) {
+abi::Result Plugin::RegisterMemory(const char* doing, Comm* comm, void* data, size_t bytes, int type,
+                                   const GivenDmaBuf& dma_buf, Memory** memory) {
   *memory = nullptr;
-  const gpudirect::CudaDriver* const driver = CurrentCuda();
   const auto lock = comm->device().Lock();
-  auto registered = Memory::Register(comm->shared_device(), data, bytes, type, driver);
-  if (!registered.ok()) return Fail("regMr", registered.status());
+  auto registered = Memory::Register(comm->shared_device(), data, bytes, type, dma_buf);
+  if (!registered.ok()) return Fail(doing, registered.status());
   *memory = (*registered).release();
   return abi::Result::kSuccess;
-}
-
-abi::Result Plugin::RefuseDmaBuf() {
-  Warn("regMrDmaBuf: no lane of this build lets a card reach GPU memory (ptrSupport does not offer it)");
-  return abi::Result::kInvalidUsage;
 }
 
 Attempts Plugin::AbandonedAttempts() {

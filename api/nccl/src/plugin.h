@@ -18,6 +18,7 @@
 #include "api/nccl/src/abi.h"
 #include "api/nccl/src/comm.h"
 #include "api/nccl/src/device.h"
+#include "api/nccl/src/gpu_plan.h"
 #include "api/nccl/src/memory.h"
 #include "api/nccl/src/nics.h"
 
@@ -40,6 +41,7 @@ struct Communicator {
 struct DeviceProperties {
   const Nic* nic;
   int pointer_support;
+  bool force_flush;
   size_t most_bytes;  // of a message
 };
 
@@ -64,19 +66,20 @@ class Plugin {
   abi::Result Connect(Communicator* communicator, int device, int traffic_class, const void* handle, Comm** comm);
   abi::Result Accept(Listener* listener, Comm** comm);
 
-  abi::Result RegisterMemory(Comm* comm, void* data, size_t bytes, int type, Memory** memory);
-  static abi::Result RefuseDmaBuf();
+  // `doing`: NCCL's name for the call.
+  abi::Result RegisterMemory(const char* doing, Comm* comm, void* data, size_t bytes, int type,
+                             const GivenDmaBuf& dma_buf, Memory** memory);
   abi::Result Close(Comm* comm);
   abi::Result Close(Listener* listener);
 
  private:
   Plugin() = default;
-  abi::Result Start(abi::Logger logger, abi::Profiler profiler);  // under mutex_
-  abi::Result FindCuda();                                         // under mutex_
-  Communicator* Known(Communicator* communicator);                // under mutex_; nullptr: never announced
+  abi::Result Start(abi::Logger logger, abi::Profiler profiler);               // under mutex_
+  abi::Result FindCuda(const api::ContextOptions& options, const Nics& nics);  // under mutex_
+  GpuPlan PlanFor(const Nic& nic) const;                                       // under mutex_
+  Communicator* Known(Communicator* communicator);                             // under mutex_; nullptr: never announced
   // As they are now: a later Init of another thread may change them.
   abi::Profiler CurrentProfiler();
-  const gpudirect::CudaDriver* CurrentCuda();
   // The device, opened if it was not, and whose comms these are. *traffic_class: abi::kUndefined, or as asked for; then
   // as it is.
   abi::Result Reach(Communicator* communicator, int number, int* traffic_class, std::shared_ptr<Device>* device,
@@ -88,7 +91,8 @@ class Plugin {
   abi::Profiler profiler_ = nullptr;
   std::optional<api::ContextOptions> options_;  // once started
   std::optional<Nics> nics_;
-  const gpudirect::CudaDriver* cuda_ = nullptr;                   // memory of GPUs is taken
+  const gpudirect::CudaDriver* cuda_ = nullptr;                   // nullptr: no memory of GPUs is taken
+  bool gpu_staging_ = false;                                      // PACELINE_GPU_STAGING
   std::map<std::pair<int, int>, std::weak_ptr<Device>> devices_;  // by number and traffic class
   std::map<Communicator*, std::unique_ptr<Communicator>> communicators_;
   Communicator process_;  // stands for all before v11

@@ -240,6 +240,17 @@ abi::Result Comm::Test(Request* request, int* done, int* bytes) {
   return result;
 }
 
+abi::Result Comm::Flush(void* const* memory, int count) {
+  for (int i = 0; memory != nullptr && i < count; ++i) {
+    if (memory[i] == nullptr) continue;
+    if (const api::Status flushed = static_cast<const Memory*>(memory[i])->Flush(*device_); !flushed.ok()) {
+      Warn("iflush: " + flushed.message());
+      return abi::Result::kCudaError;
+    }
+  }
+  return abi::Result::kSuccess;
+}
+
 void Comm::StartEvent(Part& part, void* parent) {
   if (profiler_ == nullptr || parent == nullptr) return;
   ProfilerData data = {.kind = direction_ == Direction::kSend ? ProfilerData::kSend : ProfilerData::kReceive,

@@ -35,7 +35,7 @@ Result GetProperties(int device, Properties* out) {
   }
   if constexpr (requires { out->registration_is_global; }) out->registration_is_global = 1;
   if constexpr (requires { out->virtual_device; }) {
-    out->force_flush = 0;  // data are in place before a request is done: there is nothing that could cross
+    out->force_flush = found.force_flush ? 1 : 0;
     out->max_p2p_bytes = found.most_bytes;
     out->max_collective_bytes = found.most_bytes;
     out->virtual_device.count = static_cast<int>(nic.parts.size());
@@ -57,14 +57,13 @@ Result RegisterMemory(void* comm, void* data, Bytes bytes, int type, void** memo
   if constexpr (std::is_signed_v<Bytes>) {
     if (bytes < 0) return Result::kInvalidArgument;
   }
-  return Plugin::Get().RegisterMemory(static_cast<Comm*>(comm), data, static_cast<size_t>(bytes), type,
+  return Plugin::Get().RegisterMemory("regMr", static_cast<Comm*>(comm), data, static_cast<size_t>(bytes), type, {},
                                       reinterpret_cast<Memory**>(memory));
 }
 
-Result RegisterDmaBuf(void* /*comm*/, void* /*data*/, size_t /*bytes*/, int /*type*/, uint64_t /*offset*/, int /*fd*/,
-                      void** memory) {
-  *memory = nullptr;
-  return Plugin::RefuseDmaBuf();
+Result RegisterDmaBuf(void* comm, void* data, size_t bytes, int type, uint64_t offset, int fd, void** memory) {
+  return Plugin::Get().RegisterMemory("regMrDmaBuf", static_cast<Comm*>(comm), data, bytes, type,
+                                      {.descriptor = fd, .offset = offset}, reinterpret_cast<Memory**>(memory));
 }
 
 Result DeregisterMemory(void* /*comm*/, void* memory) {
@@ -98,10 +97,12 @@ Result Receive(void* comm, int count, void** data, Bytes* bytes, int* tags, void
   return receiver->Post(slots, count, reinterpret_cast<Request**>(request));
 }
 
-// What test() has reported is in place, also for the GPU: nothing is left to flush, and no request to wait for.
-Result Flush(void* /*comm*/, int /*count*/, void** /*data*/, int* /*bytes*/, void** /*memory*/, void** request) {
+// Done when it returns: there is no request to wait for.
+Result Flush(void* comm, int count, void** /*data*/, int* /*bytes*/, void** memory, void** request) {
   *request = nullptr;
-  return Result::kSuccess;
+  auto* receiver = static_cast<Comm*>(comm);
+  const auto lock = receiver->device().Lock();
+  return receiver->Flush(memory, count);
 }
 
 Result Test(void* request, int* done, int* bytes) {

@@ -38,6 +38,13 @@ for version in 6 7 8 9 10 11; do nccl "version $version" "$1" --version $version
 nccl "version 12, all checks" "$1" --version 12
 nccl "both devices as one" "$1" --merge 2 --checks sizes,in_flight,ring
 PACELINE_GPU_STAGING=1 LD_LIBRARY_PATH=$1/tests/fake_cuda nccl "memory of a GPU, by staging" "$1" --checks gpu
+# Without staging the GPU is not offered, as RDMA in software takes no dma-buf; nothing but the log says why.
+says_why() {
+  env LD_LIBRARY_PATH="$1/tests/fake_cuda" PACELINE_LANE=verbs PACELINE_HCA=rxe timeout 120 "$1/tests/nccl_net_driver" \
+    --plugin "$1/lib/libnccl-net-paceline.so" --checks sizes --verbose >/run/log 2>&1 &&
+    grep -q 'memory of GPU 0: not taken (the card takes no dma-buf (ibv_reg_dmabuf_mr' /run/log
+}
+check "NCCL plugin, why memory of a GPU is not taken" says_why "$1"
 
 # What writes of 64 KiB take in instructions, the device's user-space provider included: at most three times a bare loop.
 cost() {

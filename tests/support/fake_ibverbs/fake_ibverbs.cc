@@ -1,0 +1,174 @@
+// A stand-in for libibverbs: libibverbs.so.1 with the entry points that Paceline uses, over two cards in memory
+// (tests/support/fake_verbs.h), fake0 and fake1, that reach each other. So whole programs run over the verbs lane, as
+// long as both ends are in one process.
+//
+// FAKE_VERBS_DMA_BUF: "none": the cards take no dma-bufs; "fake0": only this one does; "full": they would, and have no
+// room for any.
+//
+// Thread rule: any thread, one at a time.
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "tests/support/fake_verbs.h"
+
+// The header has macros and inline functions of these names over the library's own.
+#undef ibv_query_port
+#undef ibv_reg_mr
+
+namespace {
+
+using paceline::support::FakeVerbs;
+
+std::mutex mutex;
+
+// Never ended: cards may be open when the process ends.
+FakeVerbs& Cards() {
+  static auto* const cards = new FakeVerbs(2);
+  return *cards;
+}
+
+template <typename Call>
+auto Locked(const Call& call) {
+  const std::lock_guard lock(mutex);
+  return call(Cards());
+}
+
+std::string DmaBufs() {
+  const char* text = std::getenv("FAKE_VERBS_DMA_BUF");
+  return text == nullptr ? "" : text;
+}
+
+// What the header's inline functions call by way of the context.
+int PollCq(ibv_cq* cq, int most, ibv_wc* completions) {
+  return Locked([&](FakeVerbs& cards) { return cards.PollCq(cq, most, completions); });
+}
+int ReqNotifyCq(ibv_cq* cq, int) {
+  return Locked([&](FakeVerbs& cards) { return cards.ReqNotifyCq(cq); });
+}
+int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return Locked([&](FakeVerbs& cards) { return cards.PostSrqRecv(srq, first, bad); });
+}
+int PostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+  return Locked([&](FakeVerbs& cards) { return cards.PostSend(qp, first, bad); });
+}
+int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return Locked([&](FakeVerbs& cards) { return cards.PostRecv(qp, first, bad); });
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier): the library's names.
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  return Locked([&](FakeVerbs& cards) { return cards.GetDeviceList(count); });
+}
+void ibv_free_device_list(ibv_device** list) {
+  Locked([&](FakeVerbs& cards) { cards.FreeDeviceList(list); });
+}
+ibv_context* ibv_open_device(ibv_device* device) {
+  ibv_context* context = Locked([&](FakeVerbs& cards) { return cards.OpenDevice(device); });
+  context->ops.poll_cq = PollCq;
+  context->ops.req_notify_cq = ReqNotifyCq;
+  context->ops.post_srq_recv = PostSrqRecv;
+  context->ops.post_send = PostSend;
+  context->ops.post_recv = PostRecv;
+  return context;
+}
+int ibv_close_device(ibv_context* context) {
+  return Locked([&](FakeVerbs& cards) { return cards.CloseDevice(context); });
+}
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  return Locked([&](FakeVerbs& cards) { return cards.QueryDevice(context, attributes); });
+}
+int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* attributes) {
+  return Locked(
+      [&](FakeVerbs& cards) { return cards.QueryPort(context, port, reinterpret_cast<ibv_port_attr*>(attributes)); });
+}
+int _ibv_query_gid_ex(ibv_context* context, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t, size_t) {
+  return Locked([&](FakeVerbs& cards) { return cards.QueryGid(context, port, index, entry); });
+}
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  return Locked([&](FakeVerbs& cards) { return cards.GetAsyncEvent(context, event); });
+}
+void ibv_ack_async_event(ibv_async_event* event) {
+  Locked([&](FakeVerbs& cards) { cards.AckAsyncEvent(event); });
+}
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  return Locked([&](FakeVerbs& cards) { return cards.AllocPd(context); });
+}
+int ibv_dealloc_pd(ibv_pd* pd) {
+  return Locked([&](FakeVerbs& cards) { return cards.DeallocPd(pd); });
+}
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* base, size_t bytes, int access) {
+  return Locked([&](FakeVerbs& cards) { return cards.RegMr(pd, base, bytes, access); });
+}
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t bytes, uint64_t iova, int fd, int access) {
+  const std::string who = DmaBufs();
+  const bool full = who == "full";
+  if ((full && fd >= 0) || (!full && !who.empty() && who != pd->context->device->name)) {
+    errno = full ? ENOMEM : EOPNOTSUPP;
+    return nullptr;
+  }
+  return Locked([&](FakeVerbs& cards) { return cards.RegDmabufMr(pd, offset, bytes, iova, fd, access); });
+}
+int ibv_dereg_mr(ibv_mr* mr) {
+  return Locked([&](FakeVerbs& cards) { return cards.DeregMr(mr); });
+}
+ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
+  return Locked([&](FakeVerbs& cards) { return cards.CreateAh(pd, attributes); });
+}
+int ibv_destroy_ah(ibv_ah* ah) {
+  return Locked([&](FakeVerbs& cards) { return cards.DestroyAh(ah); });
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  return Locked([&](FakeVerbs& cards) { return cards.CreateCompChannel(context); });
+}
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  return Locked([&](FakeVerbs& cards) { return cards.DestroyCompChannel(channel); });
+}
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void*, ibv_comp_channel* channel, int) {
+  return Locked([&](FakeVerbs& cards) { return cards.CreateCq(context, entries, channel); });
+}
+int ibv_destroy_cq(ibv_cq* cq) {
+  return Locked([&](FakeVerbs& cards) { return cards.DestroyCq(cq); });
+}
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  *cq_context = nullptr;
+  return Locked([&](FakeVerbs& cards) { return cards.GetCqEvent(channel, cq); });
+}
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  Locked([&](FakeVerbs& cards) { cards.AckCqEvents(cq, count); });
+}
+
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
+  ibv_srq* srq = Locked([&](FakeVerbs& cards) { return cards.CreateSrq(pd, attributes); });
+  srq->context = pd->context;
+  return srq;
+}
+int ibv_destroy_srq(ibv_srq* srq) {
+  return Locked([&](FakeVerbs& cards) { return cards.DestroySrq(srq); });
+}
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  return Locked([&](FakeVerbs& cards) { return cards.CreateQp(pd, attributes); });
+}
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  return Locked([&](FakeVerbs& cards) { return cards.ModifyQp(qp, attributes, mask); });
+}
+int ibv_destroy_qp(ibv_qp* qp) {
+  return Locked([&](FakeVerbs& cards) { return cards.DestroyQp(qp); });
+}
+
+// What the cards have found wrong with how they were used; empty: nothing.
+const char* fake_verbs_violation() {
+  return Locked([](FakeVerbs& cards) { return cards.violations().empty() ? "" : cards.violations().front().c_str(); });
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
