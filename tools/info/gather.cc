@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,17 @@ std::string AddressText(const SocketAddress& address) {
   std::string text = FormatLaneAddress(FromSocketAddress(address, false));
   const size_t colon = text.rfind(':');
   return colon == std::string::npos ? text : text.substr(0, colon);
+}
+
+// Which way memory of this GPU takes to this port's card.
+gpudirect::RegistrationChoice ChooseForPort(const gpudirect::CudaDriver& driver, int gpu, const VerbsPortInfo& port) {
+  return gpudirect::ChooseRegistration(
+      driver, gpu,
+      {.places = true, .dma_buf_problem = port.dma_buf_problem, .peer_memory = gpudirect::PeerMemoryModuleLoaded()});
+}
+
+std::string FateText(const gpudirect::RegistrationChoice& choice) {
+  return std::string(gpudirect::RegistrationPathName(choice.path)) + " (" + choice.reason + ")";
 }
 
 }  // namespace
@@ -99,19 +111,31 @@ nlohmann::json GatherGpus() {
   std::string reason;
   const gpudirect::CudaDriver* driver = gpudirect::CudaDriver::Get(&reason);
   if (driver == nullptr) return {{"devices", devices}, {"reason", reason}};
+  const std::vector<VerbsPortInfo> ports = ListVerbsLanePorts();
   for (int i = 0; i < driver->device_count(); ++i) {
     int device = 0;
     char name[256] = "";
     if (driver->cuDeviceGet(&device, i) == gpudirect::kCudaSuccess) driver->cuDeviceGetName(name, sizeof(name), device);
-    const auto choice = gpudirect::ChooseRegistration(*driver, i, {});
-    const std::string path = gpudirect::RegistrationPathName(choice.path);
-    devices.push_back({{"name", name},
-                       {"index", i},
-                       {"usable", true},
-                       {"registration", path},
-                       {"reason", choice.reason},
-                       {"summary", "its memory travels by " + path + " (" + choice.reason +
-                                       "), in the NCCL plugin with PACELINE_GPU_STAGING=1"}});
+    nlohmann::json one = {{"name", name}, {"index", i}, {"usable", true}, {"hcas", nlohmann::json::array()}};
+    std::map<std::string, std::string> fates;  // which way memory takes, and to what
+    for (const VerbsPortInfo& port : ports) {
+      if (!port.reason.empty()) continue;
+      const auto choice = ChooseForPort(*driver, i, port);
+      one["hcas"].push_back({{"name", port.name},
+                             {"registration", gpudirect::RegistrationPathName(choice.path)},
+                             {"needs_flush", choice.needs_flush},
+                             {"reason", choice.reason}});
+      std::string& list = fates[FateText(choice)];
+      list += (list.empty() ? "" : ", ") + port.name;
+    }
+    const auto elsewhere = gpudirect::ChooseRegistration(*driver, i, {});
+    one["registration"] = gpudirect::RegistrationPathName(elsewhere.path);
+    one["reason"] = elsewhere.reason;
+    std::string summary = "its memory travels by ";
+    for (const auto& [fate, list] : fates) summary += fate + " over " + list + "; by ";
+    one["summary"] =
+        summary + FateText(elsewhere) + " over other lanes. The NCCL plugin stages with PACELINE_GPU_STAGING=1";
+    devices.push_back(one);
   }
   return {{"devices", devices},
           {"driver",
