@@ -91,7 +91,8 @@ int Counter::TryWait() {
 
 int Counter::Descriptor() {
   const Domain::Guard guard(domain_);
-  return descriptor_.Get(domain_->descriptor());
+  const int context = domain_->descriptor();
+  return descriptor_.Get({&context, 1});
 }
 
 int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** result, void* context) {

@@ -116,7 +116,7 @@ ssize_t Cq::WaitRead(void* out, size_t count, fi_addr_t* sources, int timeout) {
 ssize_t Cq::ReadError(fi_cq_err_entry* out) {
   const Domain::Guard guard(domain_);
   if (entries_.empty() || entries_.front().fields.err == 0) return -FI_EAGAIN;
-  GiveError(entries_.front().fields, domain_->api_version(), out);
+  GiveError(entries_.front().fields, {}, domain_->fabric()->api_version, out);
   Pop();
   return 1;
 }
@@ -130,7 +130,8 @@ int Cq::TryWait() {
 
 int Cq::Descriptor() {
   const Domain::Guard guard(domain_);
-  return descriptor_.Get(domain_->descriptor());
+  const int context = domain_->descriptor();
+  return descriptor_.Get({&context, 1});
 }
 
 void Cq::Signal() {

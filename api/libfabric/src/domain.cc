@@ -16,11 +16,13 @@
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/deferred.h"
 #include "api/libfabric/src/endpoint.h"
+#include "api/libfabric/src/eq.h"
 #include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/interfaces.h"
 #include "api/libfabric/src/mr.h"
 #include "api/libfabric/src/names.h"
+#include "api/libfabric/src/passive.h"
 #include "api/libfabric/src/poll.h"
 #include "api/libfabric/src/scalable.h"
 
@@ -39,12 +41,18 @@ constexpr uint32_t kEagerBytes = 65536;
 int Close(fid* object) {
   auto* domain = FromFid<Domain, fid_domain>(object);
   if (domain->references > 0) return -FI_EBUSY;
+  domain->BindEq(nullptr);
   delete domain;
   return 0;
 }
 
-// Events of memory registration: it is complete when the call returns.
-int Bind(fid*, fid* other, uint64_t) { return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL; }
+// With FI_REG_MR for events of memory registration alone, of which there are none: it is complete when the call
+// returns.
+int Bind(fid* object, fid* other, uint64_t flags) {
+  if (other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  if ((flags & FI_REG_MR) == 0) FromFid<Domain, fid_domain>(object)->BindEq(FromFid<Eq, fid_eq>(other));
+  return 0;
+}
 
 int Control(fid* object, int command, void* argument) {
   auto* domain = FromFid<Domain, fid_domain>(object);
@@ -79,11 +87,11 @@ fi_ops_domain calls = {.size = sizeof(fi_ops_domain),
 
 }  // namespace
 
-Domain::Domain(api::Context paceline, const fi_info& info, uint32_t api_version)
+Domain::Domain(fid_fabric* fabric, api::Context paceline, const fi_info& info)
     : fid_domain{},
+      fabric_(fabric),
       paceline_(std::move(paceline)),
       mr_mode_(info.domain_attr->mr_mode),
-      api_version_(api_version),
       remote_events_((info.caps & FI_RMA_EVENT) != 0),
       deferred_(std::make_unique<DeferredQueue>()) {}
 
@@ -108,7 +116,7 @@ void Domain::Progress() {
   armed_ = false;
   const bool busy = TakeCompletions();
   if (!busy || ++busy_passes_ % kPassesBetweenCare == 0) {
-    for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+    CareForConnections();
   }
   if (busy) {
     idle_passes_ = 0;
@@ -116,6 +124,21 @@ void Domain::Progress() {
   }
   deferred_->Run();
   if (++idle_passes_ >= kPatience || paceline_.crowded()) sched_yield();
+}
+
+void Domain::CareForConnections() {
+  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  if (passive_ != nullptr) passive_->Care();
+}
+
+void Domain::BindEq(Eq* eq) {
+  if (eq != nullptr) eq->Watch(this);
+  Use<Eq> before = eq;
+  {
+    const Guard guard(this);
+    std::swap(before, eq_);
+  }
+  if (before) before->Unwatch(this);
 }
 
 int Domain::StartStandIn() {
@@ -138,7 +161,7 @@ bool Domain::StandInForProgram() {
     if (!TakeCompletions() && !paceline_.Progress()) break;
     busy = true;
   }
-  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  CareForConnections();
   if (armed_) Interrupt();  // the descriptor was readable, and stays so for whoever waits for it
   return busy;
 }
@@ -177,10 +200,10 @@ void Domain::Sleep(int64_t until) {
   poll(&waiting, 1, static_cast<int>(std::clamp<int64_t>(until - NowMillis(), 0, kLongestSleepMillis)));
 }
 
-int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* context) {
+int NewDomain(fid_fabric* fabric, const fi_info& info, Places places, Domain** result) {
   const std::vector<Interface> interfaces = ListInterfaces();
   const auto interface = std::find_if(interfaces.begin(), interfaces.end(),
-                                      [&](const Interface& one) { return one.name == info->domain_attr->name; });
+                                      [&](const Interface& one) { return one.name == info.domain_attr->name; });
   if (interface == interfaces.end()) return -FI_ENODEV;
   auto options = api::ContextOptions::FromEnvironment();
   if (!options.ok()) {
@@ -190,14 +213,16 @@ int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* con
   if (options->lane != "shm") options->bind = interface->bind;  // shared memory has no interfaces
   options->prompt_acks = true;                                  // see TakeCompletions
   if (options->eager_bytes == 0) options->eager_bytes = kEagerBytes;
-  if (info->domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
+  if (info.domain_attr->data_progress == FI_PROGRESS_AUTO) options->progress = api::ProgressMode::kThread;
   // A program that gave a port to listen on gets it where it is free; endpoints say where they are in any case.
   const std::vector<std::string> usual = options->bind;
-  if (options->lane != "shm" && info->src_addr != nullptr && info->src_addrlen == Address::kBytes) {
-    options->bind = BindTo(Address::From(info->src_addr), usual);
+  if (places != Places::kAny && options->lane != "shm" && info.src_addr != nullptr &&
+      info.src_addrlen == Address::kBytes) {
+    options->bind = BindTo(Address::From(info.src_addr), usual);
   }
   auto paceline = api::Context::Create(*options);
-  if (!paceline.ok() && paceline.status().code() == api::StatusCode::kAlreadyExists && options->bind != usual) {
+  if (!paceline.ok() && paceline.status().code() == api::StatusCode::kAlreadyExists && options->bind != usual &&
+      places == Places::kPreferNamed) {
     options->bind = usual;
     paceline = api::Context::Create(*options);
   }
@@ -205,17 +230,29 @@ int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* con
     FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", paceline.status().message().c_str());
     return -ErrorOf(paceline.status());
   }
-  auto* domain = new (std::nothrow) Domain(*std::move(paceline), *info, fabric->api_version);
+  auto* domain = new (std::nothrow) Domain(fabric, *std::move(paceline), info);
   if (domain == nullptr) return -FI_ENOMEM;
-  domain->fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &object_calls};
+  domain->fid = {.fclass = FI_CLASS_DOMAIN, .context = nullptr, .ops = &object_calls};
   domain->ops = &calls;
   domain->mr = &memory_calls;
-  if (options->progress == api::ProgressMode::kManual) {
+  // With a progress thread too it looks after connections, which nobody else takes while the program does not call.
+  if (options->progress == api::ProgressMode::kManual || IsConnected(info)) {
     if (const int error = domain->StartStandIn(); error != 0) {
       delete domain;
       return -error;
     }
   }
+  *result = domain;
+  return 0;
+}
+
+int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** result, void* context) {
+  // The port that an info of connected endpoints names is a passive endpoint's.
+  Domain* domain = nullptr;
+  if (const int error = NewDomain(fabric, *info, IsConnected(*info) ? Places::kAny : Places::kPreferNamed, &domain)) {
+    return error;
+  }
+  domain->fid.context = context;
   *result = domain;
   return 0;
 }

@@ -18,6 +18,7 @@
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/operation.h"
 #include "api/libfabric/src/stand_in.h"
+#include "api/libfabric/src/use.h"
 #include "paceline/context.h"
 #include "transport/base/pool.h"
 
@@ -26,11 +27,12 @@ namespace paceline::libfabric {
 struct CounterBinding;
 class DeferredQueue;
 class Endpoint;
+class Eq;
+class PassiveEndpoint;
 
 class Domain : public fid_domain {
  public:
-  // `api_version`: of the interface, that the program has.
-  Domain(api::Context paceline, const fi_info& info, uint32_t api_version);
+  Domain(fid_fabric* fabric, api::Context paceline, const fi_info& info);
   ~Domain();
 
   class Guard {
@@ -67,14 +69,21 @@ class Domain : public fid_domain {
   }
   void Add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void Remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
+  // Whose domain this is; nullptr: the program's.
+  void SetPassive(PassiveEndpoint* passive) { passive_ = passive; }
   api::Context& paceline() { return paceline_; }
   DeferredQueue& deferred() { return *deferred_; }
   int mr_mode() const { return mr_mode_; }
-  uint32_t api_version() const { return api_version_; }
+  fid_fabric* fabric() const { return fabric_; }
+  // The event queue of endpoints that have none; nullptr: they have none.
+  Eq* eq() const { return eq_.get(); }
   // Regions tell of what peers do with them.
   bool has_remote_events() const { return remote_events_; }
   // The counters that a region is bound to, in place of those it was; none: it is gone.
   void SetCountersOf(api::RegionId region, const std::vector<CounterBinding>& counters);
+
+  // Not under the guard: as fi_domain_bind, or with nullptr its end.
+  void BindEq(Eq* eq);
 
   // Takes and leaves the guard: progress until `ready` (under the guard) is true, sleeping in between; false: `timeout`
   // milliseconds (negative: for ever) have passed, or *interrupted.
@@ -92,16 +101,17 @@ class Domain : public fid_domain {
 
  private:
   bool TakeCompletions();
+  void CareForConnections();
   bool StandInForProgram();
   void Hand(const api::Completion& completion);
   void HandRemoteAccess(const api::Completion& completion);
   static int64_t NowMillis();
   void Sleep(int64_t until);
 
+  fid_fabric* const fabric_;
   api::Context paceline_;
   std::recursive_mutex mutex_;
   const int mr_mode_;
-  const uint32_t api_version_;
   const bool remote_events_;
   uint32_t idle_passes_ = 0;
   uint32_t busy_passes_ = 0;
@@ -112,11 +122,21 @@ class Domain : public fid_domain {
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;
   std::vector<Endpoint*> endpoints_;
+  PassiveEndpoint* passive_ = nullptr;
+  Use<Eq> eq_;
   std::unique_ptr<DeferredQueue> deferred_;
   absl::flat_hash_map<api::RegionId, std::vector<CounterBinding>> region_counters_;
   std::unique_ptr<StandIn> stand_in_;  // the last member: ends before what it moves
 };
 
+// Where a domain binds that is opened with a src_addr which names a port.
+enum class Places {
+  kAny,          // somewhere else: the port is another's
+  kPreferNamed,  // there, if it is free
+  kNamed,        // there, or it is -FI_EADDRINUSE
+};
+// 0, or a negative error.
+int NewDomain(fid_fabric* fabric, const fi_info& info, Places places, Domain** domain);
 int OpenDomain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
 
 template <typename Ready>

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "api/libfabric/src/alias.h"
 #include "api/libfabric/src/atomic.h"
 #include "api/libfabric/src/av.h"
+#include "api/libfabric/src/cm_message.h"
 #include "api/libfabric/src/deferred.h"
+#include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/names.h"
+#include "api/libfabric/src/objects.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -54,26 +58,14 @@ fi_ops_ep calls = {
     .rx_size_left = NotSupported(),
     .tx_size_left = NotSupported(),
 };
-fi_ops_cm cm_calls = {
-    .size = sizeof(fi_ops_cm),
-    .setname = NotSupported(),
-    .getname = [](fid_t object, void* address, size_t* size) { return Of(object)->GetName(address, size); },
-    .getpeer = NotSupported(),
-    .connect = NotSupported(),
-    .listen = NotSupported(),
-    .accept = NotSupported(),
-    .reject = NotSupported(),
-    .shutdown = NotSupported(),
-    .join = NotSupported(),
-};
 
 }  // namespace
 
 Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
-  Traits traits = {.role = role, .caps = info.caps};
+  Traits traits = {.role = role, .connected = IsConnected(info), .caps = info.caps};
   if (info.tx_attr != nullptr) traits.transmit_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) traits.receive_flags = info.rx_attr->op_flags;
-  if (info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {
+  if (!traits.connected && info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {
     traits.service = NamedService(Address::From(info.src_addr));
   }
   return traits;
@@ -101,22 +93,28 @@ Endpoint::~Endpoint() {
     counters_.clear();
     av_ = {};
     links_.Close();
+    if (session_ != nullptr) session_->Close();
   }
-  domain_->WaitUntil([this] { return links_.closed(); }, kLingerMillis);
+  domain_->WaitUntil([this] { return links_.closed() && (session_ == nullptr || session_->closed()); }, kLingerMillis);
   {
     const Domain::Guard guard(domain_);
     links_.Abort();
+    if (session_ != nullptr) session_->Abort();
+    if (Eq* eq = event_queue(); eq != nullptr) eq->Forget(&fid);
     receives_ = {};
   }
+  if (eq_) eq_->Unwatch(domain_);
   domain_->WaitForLast([this] { return operations_.empty(); });  // a progress thread may tell of them a moment later
   --domain_->references;
 }
 
 int Endpoint::Bind(fid_t other, uint64_t flags) {
+  if (other->fclass == FI_CLASS_EQ) return BindEq(FromFid<Eq, fid_eq>(other));
   const Domain::Guard guard(domain_);
   if (enabled_) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV:
+      if (traits_.connected) return 0;  // programs bind one whatever the type: it means nothing
       if (av_) av_->Remove(this);
       av_ = FromFid<Av, fid_av>(other);
       links_.BindAv(av_.get());
@@ -136,9 +134,9 @@ int Endpoint::Bind(fid_t other, uint64_t flags) {
       shared_ = Of(other);
       shared_->sharers_.push_back(this);
       links_.UseReceives(&shared_->receives_);
+      if (session_ != nullptr) session_->UseReceives(&shared_->receives_);
       return 0;
     case FI_CLASS_STX_CTX:  // connections are each endpoint's own; nothing else would be shared
-    case FI_CLASS_EQ:       // nothing happens to an endpoint without connections of the program's own
       return 0;
     default:
       return -FI_EINVAL;
@@ -153,7 +151,8 @@ int Endpoint::Enable() {
     domain_->Add(this);
     return 0;
   }
-  if (!av_) return -FI_ENOAV;
+  if (!traits_.connected && !av_) return -FI_ENOAV;
+  if (traits_.connected && event_queue() == nullptr) return -FI_ENOEQ;
   const auto counts = [&](uint64_t kinds) {
     return std::any_of(counters_.begin(), counters_.end(),
                        [&](const CounterBinding& binding) { return (binding.kinds & kinds) != 0; });
@@ -162,7 +161,9 @@ int Endpoint::Enable() {
   const bool receives = traits_.role != Role::kTransmit && (traits_.caps & FI_RECV) != 0;
   if (sends && !transmit_queue_.cq && !counts(FI_SEND)) return -FI_ENOCQ;
   if (receives && !receive_queue_.cq && !counts(FI_RECV)) return -FI_ENOCQ;
-  if (traits_.role != Role::kTransmit) {
+  if (session_ != nullptr) {
+    if (const int error = session_->Open(); error != 0) return error;
+  } else if (traits_.role != Role::kTransmit) {
     if (const int error = links_.Listen(traits_.service); error != 0) return -error;
   }
   enabled_ = true;
@@ -173,16 +174,13 @@ int Endpoint::Enable() {
 int Endpoint::GetName(void* address, size_t* size) {
   const Domain::Guard guard(domain_);
   if (!enabled_) return -FI_EOPBADSTATE;
-  return GiveName(links_.own_address(), address, size);
+  return GiveName(session_ == nullptr ? links_.own_address() : session_->own_address(), address, size);
 }
 
 int Endpoint::GetOption(int name, void* value, size_t* size) const {
   const Domain::Guard guard(domain_);
-  if (name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
-  if (*size < sizeof(size_t)) return -FI_ETOOSMALL;
-  std::memcpy(value, &min_multi_receive_, sizeof(size_t));
-  *size = sizeof(size_t);
-  return 0;
+  if (name == FI_OPT_CM_DATA_SIZE && traits_.connected) return GiveSize(kCmDataBytes, value, size);
+  return name == FI_OPT_MIN_MULTI_RECV ? GiveSize(min_multi_receive_, value, size) : -FI_ENOPROTOOPT;
 }
 
 int Endpoint::SetOption(int name, const void* value, size_t size) {
@@ -277,7 +275,7 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
 }
 
 bool Endpoint::TakeRemoteAccess(const api::Completion& completion, uint64_t kind) {
-  if (!links_.Has(completion.connection)) return false;
+  if (!Has(completion.connection)) return false;
   if (Counter* counter = CounterOf(kind); counter != nullptr) counter->Count(true);
   if (!receive_queue_.cq || !completion.has_immediate) return true;
   Cq::Entry entry;
@@ -295,7 +293,7 @@ Endpoint* NewEndpoint(Domain* domain, const Endpoint::Traits& traits, size_t fcl
   if (endpoint == nullptr) return nullptr;
   endpoint->fid = {.fclass = fclass, .context = context, .ops = &object_calls};
   endpoint->ops = &calls;
-  endpoint->cm = &cm_calls;
+  endpoint->cm = &connection_calls;
   endpoint->msg = &message_calls;
   endpoint->tagged = &tagged_calls;
   endpoint->rma = &rma_calls;
@@ -303,10 +301,23 @@ Endpoint* NewEndpoint(Domain* domain, const Endpoint::Traits& traits, size_t fcl
   return endpoint;
 }
 
-int OpenEndpoint(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
+int OpenEndpoint(fid_domain* object, fi_info* info, fid_ep** result, void* context) {
+  auto* domain = static_cast<Domain*>(object);
   const Endpoint::Traits traits = Endpoint::TraitsOf(*info, Endpoint::Role::kWhole);
-  *result = NewEndpoint(static_cast<Domain*>(domain), traits, FI_CLASS_EP, context);
-  return *result == nullptr ? -FI_ENOMEM : 0;
+  std::unique_ptr<Request> request;
+  if (traits.connected && info->handle != nullptr) {
+    request = RequestsOf(domain->fabric()).Take(info->handle);
+    if (request == nullptr) return -FI_EINVAL;  // answered, or nobody's
+  }
+  Endpoint* endpoint = NewEndpoint(domain, traits, FI_CLASS_EP, context);
+  if (endpoint == nullptr) return -FI_ENOMEM;
+  if (traits.connected) {
+    const bool has_target = info->dest_addr != nullptr && info->dest_addrlen == Address::kBytes;
+    endpoint->MakeConnected(std::move(request),
+                            has_target ? std::optional(Address::From(info->dest_addr)) : std::nullopt);
+  }
+  *result = endpoint;
+  return 0;
 }
 
 int OpenSharedReceive(fid_domain* domain, fi_rx_attr* attributes, fid_ep** result, void* context) {

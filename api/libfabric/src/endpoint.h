@@ -1,7 +1,9 @@
 // An endpoint: a receive queue and connections (links.h), queues and counters for what its operations come to. Parts of
 // one are of the same class: a shared receive context has no connections, a transmit context of a scalable endpoint
-// listens to nobody, a receive context sends nothing. Calls by kind are in files of their own:
+// listens to nobody, a receive context sends nothing. A connected endpoint (FI_EP_MSG) has one connection (session.h)
+// in the place of them. Calls by kind are in files of their own:
 //   endpoint.cc   opening, binding, options, what completions become
+//   connected.cc   what only connected endpoints have: asking for a connection, accepting one, its events
 //   alias.cc      aliases of endpoints
 //   transmit.cc   sends, writes, reads and atomics; receive.cc   receives, peek, cancel
 //   messages.cc, rma.cc, atomic.cc   libfabric's many variants of these
@@ -15,14 +17,17 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <memory>
 #include <optional>
 
 #include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/domain.h"
+#include "api/libfabric/src/eq.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/links.h"
+#include "api/libfabric/src/session.h"
 #include "api/libfabric/src/use.h"
 #include "transport/base/intrusive_list.h"
 
@@ -46,6 +51,7 @@ class Endpoint : public EndpointFid, public Usable {
   enum class Role : uint8_t { kWhole, kSharedReceive, kTransmit, kReceive };
   struct Traits {
     Role role = Role::kWhole;
+    bool connected = false;  // FI_EP_MSG
     uint64_t caps = 0;
     uint64_t transmit_flags = 0;
     uint64_t receive_flags = 0;
@@ -62,7 +68,9 @@ class Endpoint : public EndpointFid, public Usable {
   Links& links() { return links_; }
   ListLink part;                                        // of a scalable endpoint
   bool is_shared() const { return !sharers_.empty(); }  // other endpoints still use its receives
-  bool Has(uint32_t connection) const { return links_.Has(connection); }
+  bool Has(uint32_t connection) const {
+    return session_ == nullptr ? links_.Has(connection) : session_->Has(connection);
+  }
 
   // ---- setting up
   int Bind(fid_t other, uint64_t flags);
@@ -70,6 +78,14 @@ class Endpoint : public EndpointFid, public Usable {
   int GetName(void* address, size_t* size);
   int GetOption(int name, void* value, size_t* size) const;
   int SetOption(int name, const void* value, size_t size);
+
+  // ---- connected.cc: as libfabric's calls, -FI_ENOSYS of others than connected endpoints
+  // `request`: which it is to accept, if it is not to ask.
+  void MakeConnected(std::unique_ptr<Request> request, std::optional<Address> target);
+  int Connect(const Address* to, Session::Data data);
+  int Accept(Session::Data data);
+  int Shutdown();
+  int GetPeer(void* address, size_t* size);
 
   // ---- transmit.cc. `flags`: the call's, with FI_MSG or FI_TAGGED, FI_WRITE or FI_READ.
   struct Transmit {
@@ -111,7 +127,7 @@ class Endpoint : public EndpointFid, public Usable {
 
   // ---- from the domain
   void CareForLinks() {
-    if (enabled_) links_.Care();
+    if (enabled_) session_ == nullptr ? links_.Care() : CareForSession();
   }
   void Complete(Operation* operation, const api::Completion& completion);
   // What a peer has done in memory of ours, `kind` FI_REMOTE_READ or FI_REMOTE_WRITE; false: of another endpoint.
@@ -122,6 +138,11 @@ class Endpoint : public EndpointFid, public Usable {
     Use<Cq> cq;
     bool selective = false;  // only operations with FI_COMPLETION are entered
   };
+  int BindEq(Eq* eq);
+  // Whose events are told where; nullptr: nowhere.
+  Eq* event_queue() const { return eq_ ? eq_.get() : domain_->eq(); }
+  void CareForSession();
+  void CancelReceives();
   static bool Reports(const Queue& queue, uint64_t asked);
   ssize_t AwaitLink(fi_addr_t peer);
   api::Connection* Reach(fi_addr_t peer, ssize_t* error);
@@ -145,6 +166,8 @@ class Endpoint : public EndpointFid, public Usable {
   Endpoint* shared_ = nullptr;      // the shared receive context in the place of receives_
   std::vector<Endpoint*> sharers_;  // of a shared receive context
   Links links_;
+  std::unique_ptr<Session> session_;  // of a connected endpoint
+  Use<Eq> eq_;                        // the same's
   Use<Av> av_;
   Queue transmit_queue_;
   Queue receive_queue_;
@@ -168,6 +191,7 @@ ssize_t ReadMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags)
 ssize_t WriteMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags);
 
 // The tables of calls.
+extern fi_ops_cm connection_calls;
 extern fi_ops_msg message_calls;
 extern fi_ops_tagged tagged_calls;
 extern fi_ops_rma rma_calls;

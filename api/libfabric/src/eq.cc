@@ -1,12 +1,14 @@
 #include "api/libfabric/src/eq.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/objects.h"
 
@@ -24,7 +26,7 @@ int Close(fid* object) {
 
 int Control(fid* object, int command, void* argument) {
   auto* eq = FromFid<Eq, fid_eq>(object);
-  return AnswerWait(command, argument, eq->wait_object(), [eq] { return eq->descriptor(); });
+  return AnswerWait(command, argument, eq->wait_object(), [eq] { return eq->Descriptor(); });
 }
 
 const char* ErrorText(fid_eq*, int provider_error, const void*, char* buffer, size_t size) {
@@ -48,69 +50,143 @@ fi_ops_eq calls = {
 
 }  // namespace
 
-Eq::Eq(const fi_eq_attr& attributes, uint32_t api_version, int descriptor)
+Eq::Eq(const fi_eq_attr& attributes, uint32_t api_version)
     : fid_eq{},
       api_version_(api_version),
       writable_((attributes.flags & FI_WRITE) != 0),
-      wait_(ChosenWait(attributes.wait_obj)),
-      descriptor_(descriptor) {}
+      wait_(ChosenWait(attributes.wait_obj)) {}
 
-Eq::~Eq() { close(descriptor_); }
+void Eq::Watch(Domain* domain) {
+  const std::lock_guard domains_lock(domains_mutex_);
+  for (Watched& watched : domains_) {
+    if (watched.domain == domain && ++watched.times > 1) return;
+  }
+  domains_.push_back({.domain = domain, .times = 1});
+  const std::lock_guard lock(mutex_);
+  descriptor_.Put(domain->descriptor());
+}
+
+void Eq::Unwatch(Domain* domain) {
+  const std::lock_guard domains_lock(domains_mutex_);
+  const auto found =
+      std::find_if(domains_.begin(), domains_.end(), [&](const Watched& watched) { return watched.domain == domain; });
+  if (found == domains_.end() || --found->times > 0) return;
+  domains_.erase(found);
+  const std::lock_guard lock(mutex_);
+  descriptor_.TakeOut(domain->descriptor());
+}
+
+void Eq::Progress() {
+  const std::lock_guard domains_lock(domains_mutex_);
+  for (const Watched& watched : domains_) {
+    const Domain::Guard guard(watched.domain);
+    watched.domain->Progress();
+  }
+}
+
+bool Eq::Arm() {
+  const std::lock_guard domains_lock(domains_mutex_);
+  return std::all_of(domains_.begin(), domains_.end(), [](const Watched& watched) {
+    const Domain::Guard guard(watched.domain);
+    return watched.domain->Arm();
+  });
+}
 
 void Eq::Push(Event event) {
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(descriptor_, &one, sizeof(one));
+  descriptor_.Raise();
 }
 
 void Eq::Pop() {
   events_.pop_front();
-  uint64_t count;
-  if (events_.empty()) [[maybe_unused]]
-    const ssize_t got = read(descriptor_, &count, sizeof(count));
+  if (events_.empty()) descriptor_.Lower();
 }
 
 ssize_t Eq::Write(uint32_t event, const void* bytes, size_t size) {
   const auto* begin = static_cast<const uint8_t*>(bytes);
-  Push({.event = event, .bytes = std::vector<uint8_t>(begin, begin + size)});
+  Push({.event = event, .bytes = std::vector<uint8_t>(begin, begin + size), .least = size});
   return static_cast<ssize_t>(size);
 }
 
-void Eq::WriteError(const fi_eq_err_entry& error) { Push({.is_error = true, .error = error}); }
+void Eq::WriteError(const fi_eq_err_entry& error, std::vector<uint8_t> detail) {
+  Push({.is_error = true, .bytes = std::move(detail), .about = error.fid, .error = error});
+}
+
+void Eq::WriteConnection(uint32_t event, fid_t endpoint, OwnedInfo info, std::span<const uint8_t> data) {
+  const fi_eq_cm_entry entry = {.fid = endpoint, .info = info.get()};
+  std::vector<uint8_t> bytes(sizeof(entry) + data.size());
+  std::memcpy(bytes.data(), &entry, sizeof(entry));
+  std::copy(data.begin(), data.end(), bytes.begin() + sizeof(entry));
+  Push({.event = event, .bytes = std::move(bytes), .least = sizeof(entry), .about = endpoint, .info = std::move(info)});
+}
+
+void Eq::Forget(fid_t object) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(events_, [&](const Event& event) { return event.about == object; });
+  if (events_.empty()) descriptor_.Lower();
+}
 
 ssize_t Eq::Read(uint32_t* event, void* bytes, size_t size, uint64_t flags) {
+  const ssize_t got = Take(event, bytes, size, flags);
+  if (got != -FI_EAGAIN) return got;
+  Progress();
+  return Take(event, bytes, size, flags);
+}
+
+ssize_t Eq::Take(uint32_t* event, void* bytes, size_t size, uint64_t flags) {
   const std::lock_guard lock(mutex_);
   if (events_.empty()) return -FI_EAGAIN;
-  const Event& first = events_.front();
+  Event& first = events_.front();
   if (first.is_error) return -FI_EAVAIL;
-  if (size < first.bytes.size()) return -FI_ETOOSMALL;
+  if (size < first.least) return -FI_ETOOSMALL;
   *event = first.event;
-  std::memcpy(bytes, first.bytes.data(), first.bytes.size());
-  const auto read = static_cast<ssize_t>(first.bytes.size());
-  if ((flags & FI_PEEK) == 0) Pop();
-  return read;
+  const size_t read = std::min(size, first.bytes.size());
+  std::memcpy(bytes, first.bytes.data(), read);
+  if ((flags & FI_PEEK) == 0) {
+    static_cast<void>(first.info.release());
+    Pop();
+  }
+  return static_cast<ssize_t>(read);
 }
 
 ssize_t Eq::ReadError(fi_eq_err_entry* error, uint64_t flags) {
   const std::lock_guard lock(mutex_);
   if (events_.empty() || !events_.front().is_error) return -FI_EAGAIN;
-  GiveError(events_.front().error, api_version_, error);
+  detail_ = events_.front().bytes;
+  GiveError(events_.front().error, detail_, api_version_, error);
   if ((flags & FI_PEEK) == 0) Pop();
   return sizeof(*error);
 }
 
 ssize_t Eq::WaitRead(uint32_t* event, void* bytes, size_t size, int timeout, uint64_t flags) {
-  const ssize_t first = Read(event, bytes, size, flags);
-  if (first != -FI_EAGAIN) return first;
-  pollfd waiting = {.fd = descriptor_, .events = POLLIN, .revents = 0};
-  poll(&waiting, 1, timeout);
-  return Read(event, bytes, size, flags);
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(std::max(timeout, 0));
+  pollfd waiting = {.fd = Descriptor(), .events = POLLIN, .revents = 0};
+  if (waiting.fd < 0) return waiting.fd;
+  while (true) {
+    const ssize_t got = Read(event, bytes, size, flags);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (got != -FI_EAGAIN || (timeout >= 0 && left <= 0)) return got;
+    if (!Arm()) continue;
+    // A signal ends it, as libfabric has it.
+    if (poll(&waiting, 1, timeout < 0 ? -1 : static_cast<int>(left)) < 0) return Read(event, bytes, size, flags);
+  }
 }
 
 int Eq::TryWait() {
+  Progress();
+  if (!Arm()) return -FI_EAGAIN;
   const std::lock_guard lock(mutex_);
   return events_.empty() ? 0 : -FI_EAGAIN;
+}
+
+int Eq::Descriptor() {
+  const std::lock_guard domains_lock(domains_mutex_);
+  std::vector<int> contexts;
+  for (const Watched& watched : domains_) contexts.push_back(watched.domain->descriptor());
+  const std::lock_guard lock(mutex_);
+  return descriptor_.Get(contexts);
 }
 
 int OpenEq(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** result, void* context) {
@@ -118,9 +194,7 @@ int OpenEq(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** result, void* co
   if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC && wanted.wait_obj != FI_WAIT_FD) {
     return -FI_ENOSYS;
   }
-  const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (descriptor < 0) return -FI_EMFILE;
-  auto* eq = new (std::nothrow) Eq(wanted, fabric->api_version, descriptor);
+  auto* eq = new (std::nothrow) Eq(wanted, fabric->api_version);
   if (eq == nullptr) return -FI_ENOMEM;
   eq->fid = {.fclass = FI_CLASS_EQ, .context = context, .ops = &object_calls};
   eq->ops = &calls;

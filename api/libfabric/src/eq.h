@@ -1,6 +1,8 @@
-// An event queue: of a fabric, for events that the provider and the program write. Reading takes the oldest.
+// An event queue: of a fabric, for events that the provider and the program write. Reading takes the oldest, and makes
+// progress for the domains whose connections it tells of.
 //
-// Thread rule: any thread; it has a lock of its own.
+// Thread rule: any thread; it has locks of its own, of which that of its domains is taken before their guards, and that
+// of its events after.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -8,26 +10,39 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "api/libfabric/src/info.h"
 #include "api/libfabric/src/use.h"
+#include "api/libfabric/src/wait_descriptor.h"
 
 namespace paceline::libfabric {
+
+class Domain;
 
 class Eq : public fid_eq, public Usable {
  public:
   // `api_version`: of the interface, that the program has.
-  Eq(const fi_eq_attr& attributes, uint32_t api_version, int descriptor);
-  ~Eq();
+  Eq(const fi_eq_attr& attributes, uint32_t api_version);
+
+  // Not under a guard: this domain has events for the queue; as many times as it is said, until it is taken back.
+  void Watch(Domain* domain);
+  void Unwatch(Domain* domain);
 
   // As fi_eq_write.
   ssize_t Write(uint32_t event, const void* bytes, size_t size);
-  void WriteError(const fi_eq_err_entry& error);
+  // `detail`: what err_data is to be.
+  void WriteError(const fi_eq_err_entry& error, std::vector<uint8_t> detail = {});
+  // FI_CONNREQ (with `info`), FI_CONNECTED or FI_SHUTDOWN of an endpoint, and data of its peer's program.
+  void WriteConnection(uint32_t event, fid_t endpoint, OwnedInfo info, std::span<const uint8_t> data);
+  // What nobody has read of an object that closes is dropped.
+  void Forget(fid_t object);
   ssize_t Read(uint32_t* event, void* bytes, size_t size, uint64_t flags);
   ssize_t ReadError(fi_eq_err_entry* error, uint64_t flags);
   ssize_t WaitRead(uint32_t* event, void* bytes, size_t size, int timeout, uint64_t flags);
   int TryWait();
-  int descriptor() const { return descriptor_; }
+  int Descriptor();  // or a negative error
   bool may_be_written() const { return writable_; }
   fi_wait_obj wait_object() const { return wait_; }
 
@@ -35,18 +50,31 @@ class Eq : public fid_eq, public Usable {
   struct Event {
     bool is_error = false;
     uint32_t event = 0;
-    std::vector<uint8_t> bytes;
+    std::vector<uint8_t> bytes;  // of an error: its detail
+    size_t least = 0;            // bytes that the program must have room for; the rest may be cut off
+    fid_t about = nullptr;       // an endpoint
+    OwnedInfo info;              // the program's when it has read the event
     fi_eq_err_entry error{};
+  };
+  struct Watched {
+    Domain* domain = nullptr;
+    int times = 0;
   };
   void Push(Event event);
   void Pop();
+  ssize_t Take(uint32_t* event, void* bytes, size_t size, uint64_t flags);
+  void Progress();
+  bool Arm();
 
   const uint32_t api_version_;
   const bool writable_;
   const fi_wait_obj wait_;
-  const int descriptor_;  // readable while there is an event
-  std::mutex mutex_;
+  std::mutex domains_mutex_;
+  std::vector<Watched> domains_;
+  std::mutex mutex_;  // of all below
+  WaitDescriptor descriptor_;
   std::deque<Event> events_;
+  std::vector<uint8_t> detail_;  // of the error that was read last
 };
 
 int OpenEq(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** eq, void* context);

@@ -9,11 +9,14 @@
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/eq.h"
 #include "api/libfabric/src/fid.h"
+#include "api/libfabric/src/passive.h"
 
 namespace paceline::libfabric {
 namespace {
 
-struct Fabric : fid_fabric {};
+struct Fabric : fid_fabric {
+  Requests requests;
+};
 
 int Close(fid* object) {
   delete FromFid<Fabric, fid_fabric>(object);
@@ -44,13 +47,15 @@ int TryWait(fid_fabric*, fid** objects, int count) {
 fi_ops object_calls = OnlyClose(Close);
 fi_ops_fabric calls = {.size = sizeof(fi_ops_fabric),
                        .domain = OpenDomain,
-                       .passive_ep = NotSupported(),
+                       .passive_ep = OpenPassive,
                        .eq_open = OpenEq,
                        .wait_open = NotSupported(),
                        .trywait = TryWait,
                        .domain2 = NotSupported()};
 
 }  // namespace
+
+Requests& RequestsOf(fid_fabric* fabric) { return static_cast<Fabric*>(fabric)->requests; }
 
 int OpenFabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
   auto* object = new (std::nothrow) Fabric();

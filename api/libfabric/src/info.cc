@@ -1,7 +1,9 @@
 #include "api/libfabric/src/info.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace paceline::libfabric {
 namespace {
@@ -11,6 +13,8 @@ constexpr uint64_t kTransmitCaps =
 constexpr uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
                                   FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV | FI_TRIGGER | FI_RMA_EVENT |
                                   FI_NAMED_RX_CTX;
+// What needs addresses of peers, or several contexts.
+constexpr uint64_t kUnconnectedOnly = FI_SOURCE | FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
 constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t kCaps = kTransmitCaps | kReceiveCaps | kDomainCaps;
 constexpr uint64_t kAskedForOnly = FI_RMA_EVENT | FI_TRIGGER | FI_NAMED_RX_CTX;  // cost something, or mean nothing else
@@ -25,13 +29,17 @@ bool Within(Value asked, Value offered) {
   return (asked & ~offered) == 0;
 }
 
+uint64_t CapsOf(fi_ep_type type) { return type == FI_EP_MSG ? kCaps & ~kUnconnectedOnly : kCaps; }
+
 // nullptr: fine.
-const char* CheckEndpoint(const fi_ep_attr& hints) {
-  if (hints.type != FI_EP_UNSPEC && hints.type != FI_EP_RDM) return "endpoint type: only FI_EP_RDM";
+const char* CheckEndpoint(const fi_ep_attr& hints, fi_ep_type type) {
+  if (hints.type != FI_EP_UNSPEC && hints.type != type) return "endpoint type: only FI_EP_RDM and FI_EP_MSG";
   if (hints.protocol != FI_PROTO_UNSPEC) return "protocol: only FI_PROTO_UNSPEC";
   if (hints.max_msg_size > kMaxMessageBytes) return "max_msg_size: at most 1 TiB";
   for (const size_t count : {hints.tx_ctx_cnt, hints.rx_ctx_cnt}) {
-    if (count > kMaxContexts && count != FI_SHARED_CONTEXT) return "transmit and receive contexts: at most 16 each";
+    if (count == FI_SHARED_CONTEXT) continue;
+    if (count > kMaxContexts) return "transmit and receive contexts: at most 16 each";
+    if (count > 1 && type == FI_EP_MSG) return "transmit and receive contexts: one each with FI_EP_MSG";
   }
   if (hints.auth_key_size != 0) return "authorization keys: use PACELINE_KEY_FILE";
   return nullptr;
@@ -68,11 +76,11 @@ const char* CheckDomain(const fi_domain_attr& hints, const std::string& name) {
   return nullptr;
 }
 
-const char* Check(const fi_info& hints, const std::string& name) {
-  if (!Within(hints.caps, kCaps)) return "capabilities";
+const char* Check(const fi_info& hints, const std::string& name, fi_ep_type type) {
+  if (!Within(hints.caps, CapsOf(type))) return "capabilities";
   if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return "address format";
   const char* why = nullptr;
-  if (hints.ep_attr != nullptr) why = CheckEndpoint(*hints.ep_attr);
+  if (hints.ep_attr != nullptr) why = CheckEndpoint(*hints.ep_attr, type);
   if (why == nullptr && hints.tx_attr != nullptr) why = CheckTransmit(*hints.tx_attr);
   if (why == nullptr && hints.rx_attr != nullptr) why = CheckReceive(*hints.rx_attr);
   if (why == nullptr && hints.domain_attr != nullptr) why = CheckDomain(*hints.domain_attr, name);
@@ -126,14 +134,23 @@ uint64_t ImpliedCapabilities(uint64_t caps) {
   return caps;
 }
 
-fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints, const char** why) {
+bool GiveAddress(const Address& address, void** to, size_t* size) {
+  void* bytes = std::malloc(Address::kBytes);  // libfabric frees it
+  if (bytes == nullptr) return false;
+  std::memcpy(bytes, address.bytes.data(), Address::kBytes);
+  std::free(std::exchange(*to, bytes));
+  *size = Address::kBytes;
+  return true;
+}
+
+OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, const fi_info* hints, const char** why) {
   if (hints != nullptr) {
-    *why = Check(*hints, name);
+    *why = Check(*hints, name, type);
     if (*why != nullptr) return nullptr;
   }
-  fi_info* info = fi_allocinfo();
+  OwnedInfo info(fi_allocinfo());
   if (info == nullptr) return nullptr;
-  const uint64_t all = kCaps & ~kAskedForOnly;
+  const uint64_t all = CapsOf(type) & ~kAskedForOnly;
   info->caps = hints == nullptr || hints->caps == 0 ? all : ImpliedCapabilities(hints->caps) | kDomainCaps;
   info->addr_format = kAddressFormat;
   fi_tx_attr& tx = *info->tx_attr;
@@ -151,7 +168,7 @@ fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints
   rx.size = hints == nullptr || hints->rx_attr == nullptr ? kQueueSize : std::max(kQueueSize, hints->rx_attr->size);
   rx.iov_limit = kIoVectors;
   fi_ep_attr& ep = *info->ep_attr;
-  ep.type = FI_EP_RDM;
+  ep.type = type;
   ep.protocol = FI_PROTO_UNSPEC;
   ep.protocol_version = 1;
   ep.max_msg_size = kMaxMessageBytes;

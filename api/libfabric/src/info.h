@@ -7,8 +7,10 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 
+#include <memory>
 #include <string>
 
+#include "api/libfabric/src/address.h"
 #include "paceline/types.h"
 
 namespace paceline::libfabric {
@@ -31,9 +33,20 @@ inline constexpr size_t kDefaultMinMultiReceive = 64;
 inline constexpr uint64_t kUntagged = 1ull << 63;
 inline constexpr uint64_t kTagFormat = 0x5555'5555'5555'5555;
 
-// A new fi_info, of libfabric's allocation, for a domain on the interface `name`. nullptr: the hints ask for what is
-// not offered, `why` says what.
-fi_info* NewInfo(const std::string& name, uint32_t version, const fi_info* hints, const char** why);
+struct InfoDeleter {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using OwnedInfo = std::unique_ptr<fi_info, InfoDeleter>;  // of libfabric's allocation
+
+// Of connected endpoints (FI_EP_MSG).
+inline bool IsConnected(const fi_info& info) { return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG; }
+
+// A new fi_info for endpoints of this type (FI_EP_RDM or FI_EP_MSG) in a domain on the interface `name`. nullptr: the
+// hints ask for what is not offered, `why` says what.
+OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, const fi_info* hints, const char** why);
+
+// Puts the address where a fi_info has one, in the place of what is there; false: there is no memory.
+bool GiveAddress(const Address& address, void** to, size_t* size);
 
 // Capabilities with what those of `caps` imply.
 uint64_t ImpliedCapabilities(uint64_t caps);

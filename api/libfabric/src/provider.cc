@@ -2,9 +2,6 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
-#include <cstdlib>
-#include <cstring>
-
 #include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/info.h"
@@ -16,26 +13,23 @@ namespace {
 
 extern fi_provider provider;
 
-void SetAddress(const Address& address, void** to, size_t* size) {
-  *to = std::malloc(Address::kBytes);  // libfabric frees it
-  if (*to == nullptr) return;
-  std::memcpy(*to, address.bytes.data(), Address::kBytes);
-  *size = Address::kBytes;
-}
+// Of fi_getinfo, set by libfabric's own providers that look for one to stand on (ofi_rxm: unconnected endpoints made of
+// connected ones). What they would add is here already, and would be listed before it.
+constexpr uint64_t kAskedByProvider = 1ull << 59;
 
 // What was named, and addresses of ours that the program has put into its hints. An own address there is in any case,
 // as programs look at it.
-void SetAddresses(fi_info* info, const Interface& interface, const Named& named, const fi_info* hints) {
+void SetAddresses(fi_info& info, const Interface& interface, const Named& named, const fi_info* hints) {
   const auto ours = [](const void* address, size_t size) { return address != nullptr && size == Address::kBytes; };
   if (!named.names_own() && hints != nullptr && ours(hints->src_addr, hints->src_addrlen)) {
-    SetAddress(Address::From(hints->src_addr), &info->src_addr, &info->src_addrlen);
+    GiveAddress(Address::From(hints->src_addr), &info.src_addr, &info.src_addrlen);
   } else if (const auto own = ListeningAddress(interface, named)) {
-    SetAddress(*own, &info->src_addr, &info->src_addrlen);
+    GiveAddress(*own, &info.src_addr, &info.src_addrlen);
   }
   if (named.peer.has_value()) {
-    SetAddress(*named.peer, &info->dest_addr, &info->dest_addrlen);
+    GiveAddress(*named.peer, &info.dest_addr, &info.dest_addrlen);
   } else if (hints != nullptr && ours(hints->dest_addr, hints->dest_addrlen)) {
-    SetAddress(Address::From(hints->dest_addr), &info->dest_addr, &info->dest_addrlen);
+    GiveAddress(Address::From(hints->dest_addr), &info.dest_addr, &info.dest_addrlen);
   }
 }
 
@@ -50,15 +44,19 @@ int GetInfo(uint32_t version, const char* node, const char* service, uint64_t fl
     return -FI_ENODATA;
   }
   const std::vector<Interface> interfaces = ListInterfaces();
-  for (const Interface& interface : interfaces) {
-    if (!named->interface.empty() && interfaces.size() > 1 && interface.name != named->interface) continue;
-    const char* why = nullptr;
-    *last = NewInfo(interface.name, version, hints, &why);
-    if (*last != nullptr) {
-      SetAddresses(*last, interface, *named, hints);
-      last = &(*last)->next;
-    } else if (why != nullptr) {
-      FI_INFO(&provider, FI_LOG_CORE, "%s is not offered: %s\n", interface.name.c_str(), why);
+  for (const fi_ep_type type : {FI_EP_RDM, FI_EP_MSG}) {
+    if (type == FI_EP_MSG && (flags & kAskedByProvider) != 0) continue;
+    for (const Interface& interface : interfaces) {
+      if (!named->interface.empty() && interfaces.size() > 1 && interface.name != named->interface) continue;
+      const char* why = nullptr;
+      if (OwnedInfo info = NewInfo(type, interface.name, version, hints, &why)) {
+        SetAddresses(*info, interface, *named, hints);
+        *last = info.release();
+        last = &(*last)->next;
+      } else if (why != nullptr) {
+        FI_INFO(&provider, FI_LOG_CORE, "%s is not offered with %s: %s\n", interface.name.c_str(),
+                type == FI_EP_RDM ? "FI_EP_RDM" : "FI_EP_MSG", why);
+      }
     }
   }
   return *result == nullptr ? -FI_ENODATA : 0;

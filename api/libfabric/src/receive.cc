@@ -35,7 +35,11 @@ ssize_t Endpoint::Post(const Receive& receive) {
   const auto user_data = reinterpret_cast<uint64_t>(operation);
   const PostResult result = many ? receives_.ReceiveMany(buffer, *match, min_multi_receive_, user_data, &operation->id)
                                  : receives_.Receive(buffer, *match, user_data, &operation->id);
-  if (result != PostResult::kOk) Release(operation);
+  if (result != PostResult::kOk) {
+    Release(operation);
+  } else if (session_ != nullptr && session_->is_over()) {
+    receives_.Cancel(operation->id);
+  }
   return ResultOf(result);
 }
 

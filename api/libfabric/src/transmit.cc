@@ -48,7 +48,7 @@ api::Connection* Endpoint::Reach(fi_addr_t peer, ssize_t* error) {
     *error = -FI_EOPBADSTATE;
     return nullptr;
   }
-  api::Connection* connection = links_.Reach(peer, error);
+  api::Connection* connection = session_ == nullptr ? links_.Reach(peer, error) : session_->Reach(error);
   if (connection == nullptr) domain_->Progress();  // who posts again and again makes the connection come
   return connection;
 }
@@ -60,8 +60,8 @@ ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected)
     return 0;
   }
   Release(operation);
-  // A connection that has ended: the next attempt makes a new one.
-  if (result == PostResult::kTryAgain || result == PostResult::kNotConnected) {
+  // A connection that has ended: the next attempt makes a new one, of an endpoint that is not connected.
+  if (result == PostResult::kTryAgain || (result == PostResult::kNotConnected && session_ == nullptr)) {
     domain_->Progress();
     return -FI_EAGAIN;
   }

@@ -1,8 +1,8 @@
-// What a program polls for one completion queue or counter: readable when data can be moved, and when the queue or
-// counter has got something since the program last asked whether it may wait. The context's descriptor alone would not
-// do, as whoever else makes progress, for another queue or in another thread, takes in what it tells.
+// What a program polls for one queue or counter: readable when data can be moved, and when the queue or counter has got
+// something since the program last asked whether it may wait. The contexts' descriptors alone would not do, as whoever
+// else makes progress, for another queue or in another thread, takes in what they tell.
 //
-// Thread rule: under the domain's guard. Owned by its queue or counter.
+// Thread rule: under the lock of its queue or counter, which owns it.
 #pragma once
 
 #include <rdma/fi_errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace paceline::libfabric {
@@ -23,14 +24,21 @@ class WaitDescriptor {
   ~WaitDescriptor() { Close(); }
 
   // The descriptor, made when it is first asked for, as most programs never do; -FI_EMFILE: the process has no more.
-  // `context`: the context's descriptor, which outlives this object.
-  int Get(int context) {
+  // `contexts`: the contexts' descriptors, which outlive this object or are taken out again.
+  int Get(std::span<const int> contexts) {
     if (epoll_ >= 0) return epoll_;
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     event_ = eventfd(raised_ ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (Add(event_) && Add(context)) return epoll_;
+    bool good = Add(event_);
+    for (const int context : contexts) good = good && Add(context);
+    if (good) return epoll_;
     Close();
     return -FI_EMFILE;
+  }
+  // One more context, or one less, once the descriptor is made.
+  void Put(int context) { Add(context); }
+  void TakeOut(int context) {
+    if (epoll_ >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, context, nullptr);
   }
   // There is something now.
   void Raise() {

@@ -1,8 +1,8 @@
 #!/bin/bash
-# fi_pingpong between two processes on the loopback interface: all sizes up to 64 KiB, payload checked, and its own
-# choice of sizes up to 1 MiB.
+# pingpong_test.sh FOLDER TYPE: fi_pingpong between two processes on the loopback interface, with endpoints of this type
+# (rdm, msg): all sizes up to 64 KiB, payload checked, and its own choice of sizes up to 1 MiB.
 set -euo pipefail
-provider=$1
+provider=$1 type=$2
 [[ -n $provider ]] || { echo "skipped: libfabric-dev not installed"; exit 77; }
 command -v fi_pingpong >/dev/null || { echo "skipped: libfabric-bin not installed"; exit 77; }
 export FI_PROVIDER_PATH=$provider FI_PROVIDER=paceline PACELINE_BIND=127.0.0.1
@@ -13,13 +13,13 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$folder"' EXIT
 pingpong() {
   local port=$1 server
   shift
-  timeout 150 fi_pingpong -p paceline -e rdm -B "$port" "$@" >"$folder/server" 2>&1 &
+  timeout 150 fi_pingpong -p paceline -e "$type" -B "$port" "$@" >"$folder/server" 2>&1 &
   server=$!
   for ((try = 0; try < 100; ++try)); do
     [[ $(ss -Hltn "sport = :$port") ]] && break
     sleep 0.1
   done
-  timeout 150 fi_pingpong -p paceline -e rdm -P "$port" "$@" 127.0.0.1 >"$folder/client" 2>&1 ||
+  timeout 150 fi_pingpong -p paceline -e "$type" -P "$port" "$@" 127.0.0.1 >"$folder/client" 2>&1 ||
     { (echo "failed: the client of $*"; cat "$folder/client" "$folder/server") >&2; exit 1; }
   wait $server || { (echo "failed: the server of $*"; cat "$folder/server") >&2; exit 1; }
   cat "$folder/client"

@@ -74,7 +74,7 @@ std::vector<uint8_t> Side::Name() {
 }
 
 void Side::Read() {
-  while (true) {
+  while (cq != nullptr) {
     fi_cq_tagged_entry entry{};
     fi_addr_t source = FI_ADDR_NOTAVAIL;
     fi_cq_err_entry all{};

@@ -44,7 +44,7 @@ struct Side {
   void OpenWith(Info with, uint64_t queue_flags = 0);
   void Close();
   std::vector<uint8_t> Name();
-  void Read();  // takes what the queue has
+  void Read();  // takes what the queue has, if there is one
 };
 
 class FabricTest : public ::testing::Test {
@@ -58,7 +58,7 @@ class FabricTest : public ::testing::Test {
   bool Until(const std::function<bool()>& done);
   // The next completion of this side.
   fi_cq_err_entry Take(Side& side);
-  void MoveBoth();
+  virtual void MoveBoth();
 
   Side a_, b_;
   fi_addr_t source_ = 0;  // of the completion that was taken last

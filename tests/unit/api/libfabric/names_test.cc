@@ -126,6 +126,7 @@ TEST_F(NamesTest, ASocketAddressInTheHintsIsTheOwn) {
   *own = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
   hints->src_addr = own;
   hints->src_addrlen = sizeof(*own);
+  hints->ep_attr->type = FI_EP_RDM;
   fi_info* info = nullptr;
   ASSERT_EQ(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", "7000", 0, hints.get(), &info), 0);
   const Info owner(info);
