@@ -23,7 +23,7 @@ timeout 100 "$program" client 127.0.0.1 $port "$check" >"$folder/client" 2>&1 ||
   { echo "failed: the client: $(cat "$folder/client" "$folder/server")"; exit 1; }
 status=0
 wait $server || status=$?
-if [[ $check == killed ]]; then
+if [[ $check == *killed ]]; then
   ((status != 0)) || { echo "failed: the server was not killed"; exit 1; }
 else
   ((status == 0)) || { echo "failed: the server: $(cat "$folder/server")"; exit 1; }
