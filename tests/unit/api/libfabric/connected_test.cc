@@ -92,6 +92,17 @@ TEST_F(ConnectedTest, OneSidedOperations) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+TEST_F(ConnectedTest, AProgressThreadMayMoveThem) {
+  OpenParties([](fi_info& hints) {
+    hints.domain_attr->threading = FI_THREAD_SAFE;
+    hints.domain_attr->data_progress = FI_PROGRESS_AUTO;
+  });
+  const auto [a, b] = Connect();
+  Talk(a, b);
+  ASSERT_EQ(fi_shutdown(a, 0), 0);
+  EXPECT_EQ(TakeEvent(listens_).kind, FI_SHUTDOWN);
+}
+
 TEST_F(ConnectedTest, CountersAreTheEndpoints) {
   OpenParties();
   fid_cntr* sent = nullptr;
