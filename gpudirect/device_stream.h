@@ -41,7 +41,7 @@ class DeviceStream {
 
   const std::unique_ptr<PrimaryContext> context_;
   const CudaDriver& driver_;
-  const CudaStream stream_;
+  CudaStream stream_;
 };
 
 }  // namespace paceline::gpudirect

@@ -32,7 +32,7 @@ class PrimaryContext {
   const CudaDriver& driver_;
   const int device_;
   const int handle_;
-  const CudaContext context_;
+  CudaContext context_;
 };
 
 }  // namespace paceline::gpudirect

@@ -45,8 +45,8 @@ bool GpuPlan::needs_flush() const {
 }
 
 const RegistrationChoice& GpuPlan::ChoiceFor(int gpu) const {
-  static const RegistrationChoice kUnknown{.reason = "the driver says of no GPU that it has this memory"};
-  return gpu >= 0 && gpu < static_cast<int>(choices.size()) ? choices[static_cast<size_t>(gpu)] : kUnknown;
+  static const RegistrationChoice unknown{.reason = "the driver says of no GPU that it has this memory"};
+  return gpu >= 0 && gpu < static_cast<int>(choices.size()) ? choices[static_cast<size_t>(gpu)] : unknown;
 }
 
 std::vector<std::string> GpuPlan::Describe() const {
