@@ -105,9 +105,9 @@ int PassiveEndpoint::Listen() {
     if (!listener.ok()) return -ErrorOf(listener.status());
     listener_ = *std::move(listener);
     own_ = NameOf(listener_->handle());
+    domain_ = std::move(domain);
     opened->SetPassive(this);
   }
-  domain_ = std::move(domain);
   eq_->Watch(opened);
   return 0;
 }
@@ -170,7 +170,9 @@ void PassiveEndpoint::TakeRequest(api::Connection connection) {
 }
 
 int OpenPassive(fid_fabric* fabric, fi_info* info, fid_pep** result, void* context) {
-  if (info == nullptr || info->ep_attr == nullptr || info->ep_attr->type != FI_EP_MSG) return -FI_EINVAL;
+  if (info == nullptr || !IsConnected(*info)) return -FI_EINVAL;
+  if (info->domain_attr == nullptr || info->domain_attr->name == nullptr) return -FI_EINVAL;
+  if (info->src_addr != nullptr && info->src_addrlen != Address::kBytes) return -FI_EINVAL;
   OwnedInfo own(fi_dupinfo(info));
   auto* passive = own == nullptr ? nullptr : new (std::nothrow) PassiveEndpoint(fabric, std::move(own));
   if (passive == nullptr) return -FI_ENOMEM;

@@ -220,7 +220,7 @@ TEST_F(ConnectingTest, AnEndpointThatClosesIsMissed) {
   const auto out = Pattern(1000, 1);
   std::vector<uint8_t> in(out.size());
   ASSERT_EQ(fi_recv(a, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, &in), 0);
-  Post([&] { return fi_send(b, out.data(), out.size(), nullptr, 0, &sent); });
+  Post([&, from = b] { return fi_send(from, out.data(), out.size(), nullptr, 0, &sent); });
   ASSERT_EQ(fi_close(&b->fid), 0);  // what was sent goes out first
   listens_.endpoints.clear();
   EXPECT_EQ(Take(asks_).err, 0);
@@ -262,6 +262,33 @@ TEST_F(ConnectingTest, CallsInTheWrongState) {
   EXPECT_EQ(fi_accept(b, nullptr, 0), -FI_EOPBADSTATE);
   EXPECT_EQ(fi_close(&listens_.eq->fid), -FI_EBUSY);
   EXPECT_EQ(TakeEvent(asks_).kind, FI_CONNECTED);
+}
+
+TEST_F(ConnectingTest, APassiveEndpointNeedsAnInfoOfItsKind) {
+  OpenParties();
+  fid_pep* none = nullptr;
+  const Info unconnected = GetInfo([](fi_info& hints) { hints.ep_attr->type = FI_EP_RDM; });
+  EXPECT_EQ(fi_passive_ep(listens_.fabric, unconnected.get(), &none, nullptr), -FI_EINVAL);
+  const Info elsewhere(fi_dupinfo(listens_.info.get()));
+  elsewhere->src_addrlen = 16;
+  EXPECT_EQ(fi_passive_ep(listens_.fabric, elsewhere.get(), &none, nullptr), -FI_EINVAL);
+  const Info nowhere(fi_dupinfo(listens_.info.get()));
+  free(std::exchange(nowhere->domain_attr->name, nullptr));
+  EXPECT_EQ(fi_passive_ep(listens_.fabric, nowhere.get(), &none, nullptr), -FI_EINVAL);
+  // Without an address of its own it listens where it likes.
+  const Info anywhere(fi_dupinfo(listens_.info.get()));
+  free(std::exchange(anywhere->src_addr, nullptr));
+  anywhere->src_addrlen = 0;
+  ASSERT_EQ(fi_passive_ep(listens_.fabric, anywhere.get(), &none, nullptr), 0);
+  size_t size = 64;
+  std::vector<uint8_t> name(size);
+  EXPECT_EQ(fi_getname(&none->fid, name.data(), &size), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_pep_bind(none, &listens_.eq->fid, 0), 0);
+  ASSERT_EQ(fi_listen(none), 0);
+  EXPECT_EQ(fi_getname(&none->fid, name.data(), &size), 0);
+  Ask(name);
+  EXPECT_EQ(TakeEvent(listens_).about, &none->fid);
+  EXPECT_EQ(fi_close(&none->fid), 0);
 }
 
 TEST_F(ConnectingTest, EventsWakeWhoWaitsForTheDescriptor) {
