@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -147,7 +150,9 @@ class VerbsLibrary final : public VerbsCalls {
 }  // namespace
 
 absl::StatusOr<VerbsCalls*> LoadVerbsLibrary() {
-  static VerbsLibrary* const library = new VerbsLibrary;  // never unloaded: devices may be open when the process ends
+  // Never destroyed: devices may be open when the process ends. Not on the heap: a plugin may be unloaded before.
+  alignas(VerbsLibrary) static std::array<std::byte, sizeof(VerbsLibrary)> memory;
+  static VerbsLibrary* const library = new (memory.data()) VerbsLibrary;
   static const std::string problem = library->Load();
   if (!problem.empty()) return absl::UnavailableError(problem);
   return library;
