@@ -14,6 +14,7 @@ constexpr uint32_t kSlotBits = 12;  // of the immediate: message number; the res
 constexpr size_t kMostRidingBytes = 24 + limits::kSackWords * 16;  // the longest acknowledgement
 constexpr uint32_t kSinglesInTurn = 8;  // messages of one segment that go in a row before a longer one that waits
 constexpr uint64_t kFloorLag = 512;  // packets by which the receiver's knowledge of our base may lag on placing lanes
+constexpr uint64_t kSegmentsBeforeRider = 15;  // of a short message: those before the one with an acknowledgement
 
 }  // namespace
 
@@ -529,11 +530,16 @@ void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> h
   segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, header_bytes));
 }
 
-// An acknowledgement that is due now or soon goes along where the packet has room for it: it saves a packet. Simulated
-// lanes count every packet with headers of one nominal size, so nothing rides there.
+// An acknowledgement that is due now or soon goes along where the packet has room for it: it saves a packet. Of a short
+// message it takes the last one, so that those before have one size and leave at once. Simulated lanes count every
+// packet with headers of one nominal size, so nothing rides there.
 size_t Sender::EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now) {
   const LaneCapabilities& lane = context_->ports[packet.local_port].capabilities;
   if (!acks_->pending() || lane.nominal_header) return 0;
+  if (packet.bytes > 0 && !packet.retransmission) {
+    const uint64_t behind = packet.message->payload_bytes - packet.offset - packet.bytes;
+    if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return 0;
+  }
   const size_t header_bytes = limits::kMaxDataHeaderBytes + context_->trailer_bytes;
   if (packet.bytes + header_bytes + room.size() > lane.max_packet_bytes) return 0;
   wire::AckFrame ack;

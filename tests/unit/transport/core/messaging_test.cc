@@ -6,6 +6,7 @@
 
 #include "tests/support/core_fixture.h"
 #include "transport/base/random.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -96,6 +97,33 @@ TEST_F(PromptAcksTest, WhoWaitsIsAnsweredAtOnceAndWhoDoesNotIsNot) {
     EXPECT_GE(TimeOf(bytes, false), Duration::Millis(5)) << bytes;
   }
   EXPECT_EQ(endpoint(0).counters().tail_probes, 0u);
+}
+
+// What goes before the last packet of an answer has one size, and so leaves at once, also where each has room for more.
+TEST_F(PromptAcksTest, AcknowledgementsRideOnTheLastPacketOfAnAnswer) {
+  WorldOptions options;
+  options.endpoint.prompt_acks = true;
+  options.endpoint.last_ack_delay = Duration::Millis(5);
+  options.customize_lane = [lanes = 0](uint32_t, LaneCapabilities& lane) mutable {
+    if (lanes++ == 1) lane.max_packet_bytes += 256;  // of host 1; the shorter ones of host 0 decide on the segments
+  };
+  Start(options);
+  network().StartCapture();
+  for (uint64_t i = 0; i < 20; ++i) {
+    for (const uint32_t from : {0u, 1u}) {
+      const uint64_t receive = Receive(1 - from, NewBuffer(14'000), i);
+      SendUnawaited(from, NewFilled(14'000, i), i);
+      AwaitOk(1 - from, receive);
+    }
+  }
+  uint32_t riding = 0, longest = 0;
+  for (const NetworkPacket& packet : network().captured()) longest = std::max(longest, packet.payload_bytes);
+  for (const NetworkPacket& packet : network().captured()) {
+    if ((packet.bytes[1] & wire::kHasFrames) == 0) continue;
+    ++riding;
+    EXPECT_LT(packet.payload_bytes, longest);
+  }
+  EXPECT_GE(riding, 38u);
 }
 
 TEST_P(MessagingTest, CompletionTellsLengthTagAndImmediate) {
