@@ -1,8 +1,5 @@
 // How connected endpoints (FI_EP_MSG) come to a connection and lose it: requests, answers, data of both, event queues.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -354,15 +351,7 @@ TEST_F(ConnectingTest, APeekLeavesTheEvent) {
 }
 
 TEST_F(ConnectingTest, AServerOnAPortIsFoundByItsClient) {
-  const std::string service = [] {
-    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    close(fd);
-    return std::to_string(ntohs(address.sin_port));
-  }();
+  const std::string service = FreePort();
   const auto named = [&](uint64_t flags) {
     const Info hints(fi_allocinfo());
     hints->fabric_attr->prov_name = strdup("paceline");

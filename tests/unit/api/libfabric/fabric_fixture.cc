@@ -1,5 +1,10 @@
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +35,17 @@ Info GetInfo(const std::function<void(fi_info&)>& change) {
   fi_info* info = nullptr;
   if (fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &info) != 0) return nullptr;
   return Info(info);
+}
+
+// Of a socket that has just been closed.
+std::string FreePort() {
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return std::to_string(ntohs(address.sin_port));
 }
 
 void Side::Open(const std::function<void(fi_info&)>& change, uint64_t queue_flags) {

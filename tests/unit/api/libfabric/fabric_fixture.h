@@ -17,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace paceline::libfabric {
@@ -65,5 +66,7 @@ class FabricTest : public ::testing::Test {
 };
 
 std::vector<uint8_t> Pattern(size_t bytes, uint8_t seed);
+// A UDP port of 127.0.0.1 that is free now, as a service.
+std::string FreePort();
 
 }  // namespace paceline::libfabric

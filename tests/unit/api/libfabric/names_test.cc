@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -26,16 +25,7 @@ Info Named(const char* node, const char* service, uint64_t flags) {
 class NamesTest : public FabricTest {};
 
 TEST_F(NamesTest, AServerOnAPortIsFoundByItsClient) {
-  // A port that is free now: of a socket that has just been closed.
-  const std::string service = [] {
-    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    close(fd);
-    return std::to_string(ntohs(address.sin_port));
-  }();
+  const std::string service = FreePort();
   b_.OpenWith(Named("127.0.0.1", service.c_str(), FI_SOURCE));
   a_.OpenWith(Named("127.0.0.1", service.c_str(), 0));
   ASSERT_FALSE(HasFatalFailure());
