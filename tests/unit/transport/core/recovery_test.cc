@@ -149,6 +149,24 @@ TEST_P(RecoveryTest, RandomLoss) {
   }
 }
 
+TEST_P(RecoveryTest, AFifthIsLostAFifthComesTwiceAndAFifthLate) {
+  const bool overtakes = GetParam().lanes != LaneKind::kHca;  // a queue pair keeps its order
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    TearDown();
+    Restart();
+    auto random = std::make_shared<Random>(seed);
+    network().SetHook([=](NetworkPacket&, Fate& fate) {
+      fate.drop = random->Chance(0.2);
+      if (random->Chance(0.2)) fate.copies = 2;
+      fate.overtake = overtakes && random->Chance(0.2);
+      if (fate.overtake) fate.extra_delay = Duration::Micros(static_cast<int64_t>(random->Below(100)));
+    });
+    Everything();
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(RecoveryTest, CorruptionIsNoticedAndRepaired) {
   if (GetParam().lanes == LaneKind::kHca) GTEST_SKIP() << "a card's own checksum drops what is corrupted";
   Random random(9);
