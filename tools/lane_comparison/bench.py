@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -41,6 +42,14 @@ class Bench:
 
     def __exit__(self, *what):
         return self._stack.__exit__(*what)
+
+    def key_file(self):
+        """A cluster key, the same throughout."""
+        path = pathlib.Path(self._folder, "key")
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(32))
+        return str(path)
 
     def new_round(self):
         """Forgets what was remembered by once()."""

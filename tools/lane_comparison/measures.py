@@ -6,7 +6,7 @@ import json
 import pathlib
 import sys
 
-from bench import Failed, need
+from bench import Failed, NotPossible, need
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 UDP_PORT = 7000
@@ -27,6 +27,53 @@ def perf_gbps(lane="udp", mtu=None, loss=False, drop=None):
             return bench.perf(arguments, lane, mtu=mtu, both=bad)["gbps"]
 
     return measure
+
+
+def protected(key, protection):
+    """Of messages of 1 MiB over a cable of MTU 1500, "gbps" or "cycles_per_byte" of both ends together. `protection`:
+    "none" (no key), "authenticated", or "encrypted" too."""
+
+    def run(bench):
+        environment = {}
+        if protection != "none":
+            environment["PACELINE_KEY_FILE"] = bench.key_file()
+            environment["PACELINE_ENCRYPT"] = str(int(protection == "encrypted"))
+        arguments = ["--op", "send", "--size", "1M", "--seconds", bench.seconds]
+        return bench.perf(arguments, environment=environment, mtu=1500)
+
+    def measure(bench):
+        result = bench.once(("protected", protection), lambda: run(bench))
+        if key == "gbps":
+            return result["gbps"]
+        return result["cpu_seconds"] / result["bytes"] * processor_hertz()
+
+    return measure
+
+
+def openssl(key, direction):
+    """Of OpenSSL's AES-128-GCM alone, one core, packets of 1,420 bytes: "gbps" or "cycles_per_byte"; `direction`:
+    "encrypt" or "decrypt"."""
+
+    def run(bench):
+        need("openssl", "openssl")
+        line = ["openssl", "speed", "-mr", "-evp", "aes-128-gcm", "-bytes", "1420", "-seconds", "1"]
+        out = bench.here([*line, "-decrypt"] if direction == "decrypt" else line)
+        return float(out.split()[-1].split(":")[-1])  # bytes a second, at the end of +F:25:AES-128-GCM:1864450000.00
+
+    def measure(bench):
+        rate = bench.once(("openssl", direction), lambda: run(bench))
+        return rate * 8e-9 if key == "gbps" else processor_hertz() / rate
+
+    return measure
+
+
+def processor_hertz():
+    """Of the first processor, as the kernel tells it."""
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "cpu MHz":
+            return float(value) * 1e6
+    raise NotPossible("/proc/cpuinfo does not tell the frequency of the processor")
 
 
 def perf_segments(bench):

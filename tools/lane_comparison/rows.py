@@ -67,6 +67,26 @@ def _drops(lane, title, measure, more=(), bars=(), root=False):
     )
 
 
+def _protection(key, unit, more_is_better):
+    return Row(
+        name=f"protection_{key}",
+        title="what protection costs, messages of 1 MiB, cable of MTU 1500",
+        unit=unit,
+        more_is_better=more_is_better,
+        root=True,
+        note="The UDP lane, both ends together. OpenSSL: `openssl speed -evp aes-128-gcm`, one core, 1,420 bytes at a "
+        "time.",
+        contenders=[
+            Contender("encrypt", "OpenSSL encrypts", LIMIT, m.openssl(key, "encrypt")),
+            Contender("decrypt", "OpenSSL decrypts", LIMIT, m.openssl(key, "decrypt")),
+            Contender("none", f"{WHOLE}, no key", OURS, m.protected(key, "none")),
+            Contender("authenticated", f"{WHOLE}, authenticated", OURS, m.protected(key, "authenticated")),
+            Contender("encrypted", f"{WHOLE}, encrypted too", OURS, m.protected(key, "encrypted")),
+        ],
+        bars=[],
+    )
+
+
 ROWS = [
     _udp_stream(1500),
     _udp_stream(9000),
@@ -207,6 +227,8 @@ ROWS = [
         contenders=[Contender(lane, f"{WHOLE}, {lane}", OURS, m.idle_wait(lane)) for lane in ("udp", "shm")],
         bars=[Bar(lane, most=20) for lane in ("udp", "shm")],
     ),
+    _protection("gbps", "Gb/s", more_is_better=True),
+    _protection("cycles_per_byte", "cycles a byte", more_is_better=False),
     _drops(
         "udp",
         "UDP lane over a cable of MTU 1500",

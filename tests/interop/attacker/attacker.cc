@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <time.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +18,8 @@
 namespace paceline::interop {
 namespace {
 
-constexpr double kGlanceEvery = 0.2, kGlance = 0.005;  // seconds
+constexpr double kGlanceEvery = 0.2, kGlance = 0.005;                 // seconds
+constexpr std::array<uint8_t, 6> kNobody = {0x02, 0, 0, 0, 0, 0xee};  // an Ethernet address that no interface has
 
 double Now() {
   timespec time;
@@ -31,7 +33,7 @@ double Now() {
 int main(int argc, char** argv) {
   using namespace paceline::interop;  // NOLINT: one small program
   std::string kind, interface, target;
-  double seconds = 2, rate = 10'000;
+  double seconds = 2, rate = 10'000, turns = 0;
   uint64_t packets = 0, seed = 1;
   bool glances = false;
   CLI::App app(
@@ -48,6 +50,10 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "of everything random");
   app.add_flag("--glances", glances,
                "look at what passes for 5 of 200 ms only: looking takes CPU time, which the victims may need");
+  app.add_option("--turns", turns,
+                 "change sides every so many seconds: first the same packets go to nobody's Ethernet address, so that "
+                 "they cost the sender what they always do and the victim nothing, then to the victim, and so on")
+      ->check(CLI::Range(0.01, 3600.0));
   CLI11_PARSE(app, argc, argv);
 
   PacketSocket socket(interface);
@@ -55,7 +61,7 @@ int main(int argc, char** argv) {
   in_addr victim{};
   inet_pton(AF_INET, target.c_str(), &victim);
   const Attack attack = Attacks().at(kind);
-  uint64_t sent = 0, refused = 0;
+  uint64_t sent = 0, missed = 0, refused = 0;
   double began = 0;
   const double patience = Now() + 20;
   bool looking = true;
@@ -80,20 +86,21 @@ int main(int argc, char** argv) {
       socket.Look(look);
     }
     if (now - began > seconds || (packets > 0 && sent >= packets)) break;
+    const bool astray = turns > 0 && std::fmod(now - began, 2 * turns) < turns;
     const auto due = static_cast<uint64_t>((now - began) * rate);
-    for (int burst = 0; sent + refused < due && burst < 64; ++burst) {
-      ++(socket.Send((attacker.*attack)()) ? sent : refused);
+    for (int burst = 0; sent + missed + refused < due && burst < 64; ++burst) {
+      Datagram datagram = (attacker.*attack)();
+      if (astray) datagram.destination_mac = kNobody;
+      ++(!socket.Send(datagram) ? refused : astray ? missed : sent);
     }
-    if (sent + refused >= due) {
+    if (sent + missed + refused >= due) {
       timespec pause{0, 200'000};
       nanosleep(&pause, nullptr);
     }
   }
-  std::printf(
-      "%s\n",
-      nlohmann::json{
-          {"attack", kind}, {"seen", attacker.seen()}, {"sent", sent}, {"refused", refused}, {"seconds", Now() - began}}
-          .dump()
-          .c_str());
+  const nlohmann::json did = {
+      {"attack", kind},     {"seen", attacker.seen()},  {"sent", sent},  {"astray", missed},
+      {"refused", refused}, {"seconds", Now() - began}, {"began", began}};  // of CLOCK_MONOTONIC
+  std::printf("%s\n", did.dump().c_str());
   return 0;
 }
