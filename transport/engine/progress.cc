@@ -84,6 +84,7 @@ absl::Status Progress::Open() {
 
 bool Progress::Poll() {
   if (woken_.load(std::memory_order_acquire)) DrainWake();
+  slept_in_vain_ = false;
   now_ = MonotonicNow();
   next_ = engine_->Poll(now_);
   if (!engine_->last_poll_was_busy()) return false;
@@ -99,22 +100,33 @@ WaitStep Progress::PlanIdle(Time deadline) {
   if (!PrepareLanes()) return WaitStep::kSpin;
   sleep_ = until.is_never() ? Duration::Infinite() : until - now_;
   WatchWritable(engine_->blocked_on_room());
-  if (!every_lane_can_wake_ || engine_->blocked_on_room()) sleep_ = std::min(sleep_, kBlindSleep);
+  const bool blind = !every_lane_can_wake_ || engine_->blocked_on_room();
+  if (blind) sleep_ = std::min(sleep_, kBlindSleep);
+  until_deadline_ = !blind && until < next_;
   if (timer_set_) SetTimer(Time::Never());
   return step;
 }
 
 bool Progress::CarryOut(WaitStep step) {
+  slept_in_vain_ = false;
   if (step == WaitStep::kYield) sched_yield();
   if (step != WaitStep::kSleep) return false;
   epoll_event events[4];
   const timespec timeout = ToTimespec(sleep_);
-  if (epoll_pwait2(epoll_, events, 4, sleep_.is_infinite() ? nullptr : &timeout, nullptr) < 0 && errno == ENOSYS) {
+  const int came = epoll_pwait2(epoll_, events, 4, sleep_.is_infinite() ? nullptr : &timeout, nullptr);
+  slept_in_vain_ = came == 0 && until_deadline_;
+  if (came < 0 && errno == ENOSYS) {
     // Linux before 5.11: the timer, which is among the descriptors, has the precision that epoll_wait lacks.
     SetTimer(sleep_.is_infinite() ? Time::Never() : now_ + sleep_);
     epoll_wait(epoll_, events, 4, -1);
   }
   return true;
+}
+
+bool Progress::MayGoOnSleeping() {
+  if (!slept_in_vain_ || woken_.load(std::memory_order_acquire)) return false;
+  now_ = MonotonicNow();
+  return next_ > now_;
 }
 
 bool Progress::PrepareLanes() {

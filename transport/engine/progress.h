@@ -43,6 +43,12 @@ class Progress {
   // the lanes for a sleep; the second need not be.
   WaitStep PlanIdle(Time deadline);
   bool CarryOut(WaitStep step);
+  // The last of these slept until the deadline that it was given and nothing came, and there was no Poll since: one
+  // would have found nothing then.
+  bool slept_in_vain() const { return slept_in_vain_; }
+  // Slept in vain, and nothing was posted and no timer became due since: Idle may follow without a Poll, as whatever
+  // came in between ends its sleep at once.
+  bool MayGoOnSleeping();
 
   // Prepares descriptor() for the caller's own wait: it becomes readable when Poll has something to do.
   // False: poll again first, there is something to do at once.
@@ -73,7 +79,9 @@ class Progress {
   std::atomic<bool> woken_{false};
   Time now_;
   Time next_;
-  Duration sleep_;  // as planned
+  Duration sleep_;              // as planned
+  bool until_deadline_ = false;  // it ends there, and whatever comes before ends it
+  bool slept_in_vain_ = false;
 };
 
 // Cores that this process may run on (sched_getaffinity), at least 1.

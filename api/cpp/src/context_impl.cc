@@ -421,9 +421,10 @@ size_t ContextImpl::PollCompletions(Completion* out, size_t room) {
   return count;
 }
 
-void ContextImpl::IdleOnce(Time deadline) {
+bool ContextImpl::IdleOnce(Time deadline) {
   const Time wish = page_is_old_ ? published_ + kPublishEvery : Time::Never();
   progress_->Idle(std::min(deadline, wish));
+  return wish < deadline || !progress_->slept_in_vain();
 }
 
 bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout) {
@@ -447,13 +448,13 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
   const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
   if (!threaded_) {
     if (ready()) return true;
-    while (true) {
-      const bool busy = Pass();
+    // One wait after the other, and nothing in between: the sleep looks at the lanes.
+    for (bool look = timeout.count() <= 0 || !progress_->MayGoOnSleeping();; look = true) {
+      const bool busy = look && Pass();
       if (ready()) return true;
       // After the pass, which takes in the wake that comes with an interrupt.
       if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
-      if (progress_->now() >= deadline) return false;
-      if (!busy) IdleOnce(deadline);
+      if (progress_->now() >= deadline || (!busy && !IdleOnce(deadline))) return false;
     }
   }
   const Time spin_until = std::min(deadline, start + (progress_->crowded() ? Duration() : spin_));

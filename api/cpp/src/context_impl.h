@@ -115,7 +115,8 @@ class ContextImpl {
   void Notify();
   // Inside Locked: takes in the notice; if not `ready`, whoever brings something gives the next one.
   bool ArmUnless(const std::function<bool()>& ready);
-  void IdleOnce(Time deadline);
+  // False: all of the time until the deadline has gone by, and nothing came.
+  bool IdleOnce(Time deadline);
 
   CudaCopier copier_;
   absl::flat_hash_map<RegionId, FileDescriptor> dma_bufs_;  // of regions: lanes may be told of one again

@@ -142,6 +142,56 @@ TEST(Progress, SleepEndsAtItsDeadline) {
   }
 }
 
+// Until the deadline or what comes before.
+void SleepFor(Progress& progress, Duration span) {
+  for (bool slept = false; !slept;) {  // on a busy machine the deadline may come before the sleep
+    const Time deadline = MonotonicNow() + span;
+    progress.Poll();
+    slept = progress.Idle(deadline);
+  }
+}
+
+void SleepInVain(Progress& progress) {
+  do SleepFor(progress, Duration::Millis(2));
+  while (!progress.slept_in_vain());
+}
+
+TEST(Progress, ASleepInVainIsToldFromOneThatSomethingEnded) {
+  Side a = MakeSide(0, 8);
+  SleepInVain(*a.progress);
+  EXPECT_TRUE(a.progress->slept_in_vain());
+  std::atomic<bool> up{false};
+  std::thread waker([&] {
+    while (!up) {  // a wake-up before the sleep prevents it
+      usleep(2'000);
+      a.progress->Wake();
+    }
+  });
+  SleepFor(*a.progress, Duration::Seconds(600));
+  up = true;
+  EXPECT_FALSE(a.progress->slept_in_vain()) << "a wake-up is something that came";
+  waker.join();
+  a.progress->Poll();
+  a.progress->Wake();
+  a.progress->Idle(Time::Never());
+  EXPECT_FALSE(a.progress->slept_in_vain()) << "there was no sleep";
+}
+
+TEST(Progress, OneSleepMayFollowAnotherUnlessSomethingIsToBeDone) {
+  Side a = MakeSide(0, 8);
+  EXPECT_FALSE(a.progress->MayGoOnSleeping()) << "nobody has looked";
+  SleepInVain(*a.progress);
+  EXPECT_TRUE(a.progress->MayGoOnSleeping());
+  a.progress->Kick();
+  EXPECT_FALSE(a.progress->MayGoOnSleeping()) << "something was posted";
+  SleepInVain(*a.progress);
+  a.progress->Wake();
+  EXPECT_FALSE(a.progress->MayGoOnSleeping()) << "somebody wants a pass";
+  SleepInVain(*a.progress);
+  a.progress->Poll();
+  EXPECT_FALSE(a.progress->MayGoOnSleeping()) << "what the pass found is not known here";
+}
+
 // From here on the calling process lives on a kernel that lacks this system call.
 bool TakeAway(int call) {
   sock_filter program[] = {
