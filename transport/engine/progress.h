@@ -79,7 +79,7 @@ class Progress {
   std::atomic<bool> woken_{false};
   Time now_;
   Time next_;
-  Duration sleep_;              // as planned
+  Duration sleep_;               // as planned
   bool until_deadline_ = false;  // it ends there, and whatever comes before ends it
   bool slept_in_vain_ = false;
 };
