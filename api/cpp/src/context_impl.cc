@@ -436,7 +436,8 @@ bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nano
       usleep(50);  // connection set-up only: no need to be quick
     } else {
       const bool busy = Pass();
-      if (progress_->now() >= deadline) return done();
+      if (done()) return true;  // also by a timer, which moves nothing
+      if (progress_->now() >= deadline) return false;
       if (!busy) IdleOnce(deadline);
     }
   }

@@ -212,6 +212,14 @@ TEST_P(ContextTest, CloseEndsWhatIsLeftAndTellsThePeer) {
   EXPECT_EQ(in_.Send({data, sizeof(data)}, 1, 1), PostResult::kNotConnected);
 }
 
+TEST_P(ContextTest, WhereNoContextIsNobodyAnswersInTime) {
+  const auto handle = contexts_[0]->Listen()->handle();
+  contexts_[0].reset();
+  auto created = contexts_[1]->Connect(handle);
+  ASSERT_TRUE(created.ok());
+  EXPECT_EQ(created->WaitEstablished(24h).code(), StatusCode::kUnavailable);
+}
+
 TEST_P(ContextTest, ConnectingToNobodyFails) {
   Handle handle;
   {
