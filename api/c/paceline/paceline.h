@@ -137,6 +137,25 @@ typedef enum paceline_connection_state {
   PACELINE_CLOSED = 2
 } paceline_connection_state;
 
+/* Why a connection is over. Later versions may add some. */
+typedef enum paceline_close_code {
+  PACELINE_CLOSE_NONE = 0, /* it is not */
+  PACELINE_CLOSE_BY_PEER = 1,
+  PACELINE_CLOSE_LOCAL = 2,               /* closed or aborted here */
+  PACELINE_CLOSE_ABORTED = 3,             /* by the peer */
+  PACELINE_CLOSE_PEER_LOST = 4,           /* no sign of life for the peer time-out */
+  PACELINE_CLOSE_REFUSED_NO_LISTENER = 5, /* nobody listens there, or no longer */
+  PACELINE_CLOSE_REFUSED_VERSION = 6,     /* the peer speaks another protocol version */
+  PACELINE_CLOSE_REFUSED_MISMATCH = 7,    /* the peer runs another congestion-control algorithm */
+  PACELINE_CLOSE_REFUSED_FULL = 8,        /* the peer is at its bound of connections */
+  PACELINE_CLOSE_REFUSED_BY_APPLICATION = 9,
+  PACELINE_CLOSE_UNREACHABLE = 10, /* never established: no answer, or not accepted, in time */
+  PACELINE_CLOSE_PROTOCOL_ERROR = 11,
+  PACELINE_CLOSE_REFUSED_KEY = 12,         /* another cluster key, or one of the two has none */
+  PACELINE_CLOSE_REFUSED_NO_ROUTE = 13,    /* none of the peer's ports reaches one of ours */
+  PACELINE_CLOSE_CODE_LARGEST = 0x7fffffff /* no code: lets C++ hold values of later versions, too */
+} paceline_close_code;
+
 /* Starts to listen. */
 paceline_result paceline_listen(paceline_context* context, paceline_listener** listener);
 
@@ -155,6 +174,9 @@ paceline_result paceline_connect(paceline_context* context, const paceline_handl
 
 /* How far it is; PACELINE_CLOSED for null. */
 paceline_connection_state paceline_connection_get_state(const paceline_connection* connection);
+
+/* Once it is PACELINE_CLOSED: why; before, and for null, PACELINE_CLOSE_NONE. */
+paceline_close_code paceline_connection_get_close_code(const paceline_connection* connection);
 
 /* Makes progress until the connection is established: PACELINE_UNAVAILABLE with the reason, or PACELINE_TIMED_OUT. */
 paceline_result paceline_connection_wait(paceline_connection* connection, int64_t timeout_nanos);

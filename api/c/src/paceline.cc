@@ -303,6 +303,13 @@ paceline_connection_state paceline_connection_get_state(const paceline_connectio
                       [&] { return static_cast<paceline_connection_state>(connection->connection.state()); });
 }
 
+paceline_close_code paceline_connection_get_close_code(const paceline_connection* connection) {
+  static_assert(static_cast<int>(api::CloseCode::kRefusedNoRoute) == PACELINE_CLOSE_REFUSED_NO_ROUTE);
+  if (connection == nullptr) return PACELINE_CLOSE_NONE;
+  return GuardedValue(PACELINE_CLOSE_NONE,
+                      [&] { return static_cast<paceline_close_code>(connection->connection.close_code()); });
+}
+
 paceline_result paceline_connection_wait(paceline_connection* connection, int64_t timeout_nanos) {
   if (connection == nullptr) return NullPointer();
   return Guarded([&] {

@@ -57,7 +57,8 @@ class Connection {
   uint32_t id() const { return id_; }  // as in Completion::connection; never 0
   bool valid() const { return impl_ != nullptr; }
   ConnectionState state() const;
-  // Once kClosed: why, for people ("refused: nobody listens there"); empty before.
+  // Once kClosed: why. For programs; and for people, with details ("refused: nobody listens there"), empty before.
+  CloseCode close_code() const;
   std::string close_reason() const;
   // What who connected has given along; empty at the connecting side.
   std::vector<uint8_t> private_data() const;

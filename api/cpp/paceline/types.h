@@ -195,7 +195,26 @@ struct Handle {
 enum class ConnectionState : uint8_t {
   kConnecting,   // not yet: make progress
   kEstablished,  // operations may be posted
-  kClosed,       // over, orderly or not; Connection::close_reason() says why
+  kClosed,       // over, orderly or not; Connection::close_code() and close_reason() say why
 };
+
+// Why a connection is over. The numbers keep their meaning in later versions, which may add some.
+enum class CloseCode : uint16_t {
+  kNone = 0,  // it is not
+  kByPeer = 1,
+  kLocal = 2,              // closed or aborted here; also when a copy from or to memory of a GPU has failed
+  kAborted = 3,            // by the peer
+  kPeerLost = 4,           // no sign of life for the peer time-out
+  kRefusedNoListener = 5,  // nobody listens there, or no longer
+  kRefusedVersion = 6,     // the peer speaks another protocol version
+  kRefusedMismatch = 7,    // the peer runs another congestion-control algorithm
+  kRefusedFull = 8,        // the peer is at its bound of connections
+  kRefusedByApplication = 9,
+  kUnreachable = 10,  // never established: no answer for the connect time-out, or not accepted for four times that
+  kProtocolError = 11,
+  kRefusedKey = 12,      // another cluster key, or one of the two has none
+  kRefusedNoRoute = 13,  // none of the peer's ports reaches one of ours
+};
+const char* CloseCodeName(CloseCode code);
 
 }  // namespace paceline::api

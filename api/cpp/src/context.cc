@@ -202,6 +202,7 @@ Connection::~Connection() {
 }
 
 ConnectionState Connection::state() const { return impl_->StateOf(id_); }
+CloseCode Connection::close_code() const { return impl_->CloseCodeOf(id_); }
 std::string Connection::close_reason() const { return impl_->CloseReasonOf(id_); }
 std::vector<uint8_t> Connection::private_data() const { return impl_->PrivateDataOf(id_); }
 

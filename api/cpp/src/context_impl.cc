@@ -196,6 +196,13 @@ ConnectionState ContextImpl::StateOf(ConnectionId connection) {
   return Locked(false, [&] { return StateUnlocked(connection); });
 }
 
+CloseCode ContextImpl::CloseCodeOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? CloseCode::kNone : found->second.code;
+  });
+}
+
 std::string ContextImpl::CloseReasonOf(ConnectionId connection) {
   return Locked(false, [&] {
     const auto found = connections_.find(connection);
@@ -265,7 +272,8 @@ void ContextImpl::DrainEvents() {
         connections_.erase(found);
       } else {
         record.state = ConnectionState::kClosed;
-        record.reason = CloseReasonName(event.reason);
+        record.code = FromCore(event.reason);
+        record.reason = CloseCodeName(record.code);
         if (!event.detail.empty()) record.reason += ": " + event.detail;
       }
     }

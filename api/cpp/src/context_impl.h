@@ -64,6 +64,7 @@ class ContextImpl {
   bool HasRequest(uint32_t listener) const;                      // inside Locked
   ConnectionState StateUnlocked(ConnectionId connection) const;  // inside Locked
   ConnectionState StateOf(ConnectionId connection);
+  CloseCode CloseCodeOf(ConnectionId connection);
   std::string CloseReasonOf(ConnectionId connection);
   std::vector<uint8_t> PrivateDataOf(ConnectionId connection);
   void Close(ConnectionId connection, bool at_once);
@@ -99,6 +100,7 @@ class ContextImpl {
     ConnectionState state = ConnectionState::kConnecting;
     bool forgotten = false;
     uint32_t listener = 0;  // not 0: a request that nobody has accepted yet
+    CloseCode code = CloseCode::kNone;
     std::string reason;
     std::vector<uint8_t> private_data;
   };

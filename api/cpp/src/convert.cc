@@ -108,6 +108,10 @@ const char* OperationStatusName(OperationStatus status) {
   return "unknown";
 }
 
+const char* CloseCodeName(CloseCode code) {
+  return CloseReasonName(static_cast<CloseReason>(code)).data();  // a literal
+}
+
 Status FromAbsl(const absl::Status& status) {
   if (status.ok()) return Status();
   return Status(CodeOf(status.code()), std::string(status.message()));
@@ -161,6 +165,13 @@ PostResult FromCore(paceline::PostResult result) {
   static_assert(static_cast<int>(PostResult::kInvalidArgument) ==
                 static_cast<int>(paceline::PostResult::kInvalidArgument));
   return static_cast<PostResult>(result);
+}
+
+CloseCode FromCore(CloseReason reason) {
+  static_assert(static_cast<int>(CloseCode::kByPeer) == static_cast<int>(CloseReason::kByPeer) &&
+                static_cast<int>(CloseCode::kRefusedNoRoute) == static_cast<int>(CloseReason::kRefusedNoRoute));
+  // The peer's refusal brings the number, which may be this one; the connection is over nevertheless.
+  return reason == CloseReason::kNone ? CloseCode::kRefusedByApplication : static_cast<CloseCode>(reason);
 }
 
 Result<ParameterMap> ToParameters(const std::string& algorithm, const std::map<std::string, std::string>& texts) {

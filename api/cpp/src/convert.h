@@ -21,6 +21,8 @@ paceline::RemoteMemory ToCore(const RemoteMemory& remote);
 RemoteMemory FromCore(const paceline::RemoteMemory& remote);
 Completion FromCore(const paceline::Completion& completion);
 PostResult FromCore(paceline::PostResult result);
+// Of a connection that is over.
+CloseCode FromCore(CloseReason reason);
 
 // Texts as numbers, switches or words, as the algorithm's parameters want them. The error names the parameter.
 Result<paceline::ParameterMap> ToParameters(const std::string& algorithm,

@@ -81,7 +81,7 @@ void Endpoint::CareForSession() {
     Eq* eq = event_queue();
     if (news->error != 0) {
       const fi_eq_err_entry entry = {
-          .fid = &fid, .context = fid.context, .data = 0, .err = news->error, .prov_errno = news->error};
+          .fid = &fid, .context = fid.context, .data = 0, .err = news->error, .prov_errno = ProviderError(news->code)};
       eq->WriteError(entry, std::move(news->data));
     } else {
       eq->WriteConnection(news->event, &fid, nullptr, news->data);

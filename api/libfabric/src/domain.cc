@@ -318,4 +318,28 @@ int ErrorOf(api::OperationStatus status) {
   return FI_EOTHER;
 }
 
+int ErrorOf(api::CloseCode code) {
+  switch (code) {
+    case api::CloseCode::kRefusedNoListener:
+    case api::CloseCode::kRefusedVersion:
+    case api::CloseCode::kRefusedMismatch:
+    case api::CloseCode::kRefusedFull:
+    case api::CloseCode::kRefusedByApplication:
+    case api::CloseCode::kRefusedKey:
+    case api::CloseCode::kRefusedNoRoute:
+    case api::CloseCode::kByPeer:  // taken in, and ended without an answer
+    case api::CloseCode::kAborted:
+      return FI_ECONNREFUSED;
+    case api::CloseCode::kUnreachable:
+      return FI_ETIMEDOUT;
+    case api::CloseCode::kPeerLost:
+    case api::CloseCode::kProtocolError:
+      return FI_EHOSTUNREACH;
+    case api::CloseCode::kNone:
+    case api::CloseCode::kLocal:
+      return FI_ECONNABORTED;
+  }
+  return FI_EOTHER;
+}
+
 }  // namespace paceline::libfabric

@@ -30,7 +30,9 @@ int Control(fid* object, int command, void* argument) {
 }
 
 const char* ErrorText(fid_eq*, int provider_error, const void*, char* buffer, size_t size) {
-  return GiveText(fi_strerror(provider_error), buffer, size);
+  const char* text = provider_error < 0 ? api::CloseCodeName(static_cast<api::CloseCode>(-provider_error))
+                                        : fi_strerror(provider_error);
+  return GiveText(text, buffer, size);
 }
 
 fi_ops object_calls = {

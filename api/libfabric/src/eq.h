@@ -16,6 +16,7 @@
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
+#include "paceline/types.h"
 
 namespace paceline::libfabric {
 
@@ -76,6 +77,9 @@ class Eq : public fid_eq, public Usable {
   std::deque<Event> events_;
   std::vector<uint8_t> detail_;  // of the error that was read last
 };
+
+// prov_errno of an error event about a connection: negative, to be told from FI_E*.
+inline int ProviderError(api::CloseCode code) { return -static_cast<int>(code); }
 
 int OpenEq(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** eq, void* context);
 

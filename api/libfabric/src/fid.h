@@ -42,5 +42,7 @@ Object* FromFid(fid* object) {
 int ErrorOf(const api::Status& status);    // positive, FI_E*
 ssize_t ResultOf(PostResult result);       // 0 or negative
 int ErrorOf(api::OperationStatus status);  // positive; FI_SUCCESS for kOk
+// Positive: why an attempt to connect has come to nothing.
+int ErrorOf(api::CloseCode code);
 
 }  // namespace paceline::libfabric

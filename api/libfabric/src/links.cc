@@ -72,7 +72,7 @@ api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
     return &link->connection;
   }
   if (state == ConnectionState::kClosed) {
-    *error = -FI_ECONNREFUSED;
+    *error = -ErrorOf(link->connection.close_code());
     Drop(link);
   }
   return nullptr;

@@ -3,7 +3,6 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include <string>
 #include <utility>
 
 #include "api/libfabric/src/cm_message.h"
@@ -14,12 +13,18 @@ namespace {
 
 using api::ConnectionState;
 
-// How far a connection came that is over; its context says so in words.
-enum class End { kRefused, kNoAnswer, kAfterUse };
-End EndOf(const api::Connection& connection) {
-  const std::string reason = connection.close_reason();
-  if (reason.starts_with("refused")) return End::kRefused;
-  return reason.starts_with("peer unreachable") ? End::kNoAnswer : End::kAfterUse;
+// Of a connection that is over.
+bool WasEstablished(api::CloseCode code) {
+  switch (code) {
+    case api::CloseCode::kByPeer:
+    case api::CloseCode::kLocal:
+    case api::CloseCode::kAborted:
+    case api::CloseCode::kPeerLost:
+    case api::CloseCode::kProtocolError:
+      return true;
+    default:
+      return false;
+  }
 }
 
 CmMessage Message(CmMessage::Kind kind, const Address& from, Session::Data data) {
@@ -98,21 +103,25 @@ std::optional<Session::News> Session::PollAnswer() {
   while (auto answer = listener_->Accept()) {
     auto message = DecodeCmMessage(answer->private_data());
     if (!message.has_value() || message->kind == CmMessage::Kind::kRequest) continue;  // somebody else's: it ends here
-    if (message->kind == CmMessage::Kind::kReject) return Fail(FI_ECONNREFUSED, std::move(message->data));
+    if (message->kind == CmMessage::Kind::kReject) {
+      return Fail(FI_ECONNREFUSED, api::CloseCode::kRefusedByApplication, std::move(message->data));
+    }
     connection_ = *std::move(answer);
     data_ = std::move(message->data);
     state_ = State::kEstablishing;
     return PollEstablished();
   }
   if (question_.state() != ConnectionState::kClosed) return std::nullopt;
-  return Fail(EndOf(question_) == End::kNoAnswer ? FI_ETIMEDOUT : FI_ECONNREFUSED);
+  const api::CloseCode code = question_.close_code();
+  return Fail(ErrorOf(code), code);
 }
 
 // It may have been established, and shut down by the peer, since it was last looked at.
 std::optional<Session::News> Session::PollEstablished() {
   const ConnectionState state = connection_.state();
   if (state == ConnectionState::kConnecting) return std::nullopt;
-  if (state == ConnectionState::kClosed && EndOf(connection_) != End::kAfterUse) return Fail(FI_ECONNABORTED);
+  const api::CloseCode code = connection_.close_code();
+  if (state == ConnectionState::kClosed && !WasEstablished(code)) return Fail(FI_ECONNABORTED, code);
   state_ = State::kConnected;
   listener_.reset();
   question_ = {};
@@ -120,12 +129,12 @@ std::optional<Session::News> Session::PollEstablished() {
   return News{.event = FI_CONNECTED, .data = std::move(data_)};
 }
 
-Session::News Session::Fail(int error, std::vector<uint8_t> data) {
+Session::News Session::Fail(int error, api::CloseCode code, std::vector<uint8_t> data) {
   state_ = State::kOver;
   listener_.reset();
   question_ = {};
   request_.reset();
-  return {.error = error, .data = std::move(data)};
+  return {.error = error, .code = code, .data = std::move(data)};
 }
 
 api::Connection* Session::Reach(ssize_t* error) {

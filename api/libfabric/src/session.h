@@ -36,9 +36,10 @@ class Session {
 
   // What has become of the connection since it was last asked; to be asked now and then, until there is nothing.
   struct News {
-    uint32_t event = 0;         // FI_CONNECTED, FI_SHUTDOWN, each once; or, in their place,
-    int error = 0;              // why there is no connection, FI_E*
-    std::vector<uint8_t> data;  // from who accepted or rejected
+    uint32_t event = 0;                           // FI_CONNECTED, FI_SHUTDOWN, each once; or, in their place,
+    int error = 0;                                // FI_E*: there is no connection,
+    api::CloseCode code = api::CloseCode::kNone;  // and why
+    std::vector<uint8_t> data;                    // from who accepted or rejected
   };
   std::optional<News> Poll();
 
@@ -66,7 +67,7 @@ class Session {
   };
   std::optional<News> PollAnswer();
   std::optional<News> PollEstablished();
-  News Fail(int error, std::vector<uint8_t> data = {});
+  News Fail(int error, api::CloseCode code, std::vector<uint8_t> data = {});
 
   api::Context* paceline_;
   api::ReceiveQueue* receives_;

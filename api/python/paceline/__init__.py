@@ -12,7 +12,7 @@ Rules, on top of those of the C interface:
   - Nothing moves data but progress(), wait() and awaiting, unless progress="thread".
 """
 
-from paceline._abi import Access, Operation as OperationKind, Status, version
+from paceline._abi import Access, CloseCode, Operation as OperationKind, Status, version
 from paceline.connection import Connection, Listener
 from paceline.context import Context
 from paceline.errors import (
@@ -39,6 +39,7 @@ __version__ = version()
 __all__ = [
     "Access",
     "AlreadyExists",
+    "CloseCode",
     "Completion",
     "Connection",
     "Context",

@@ -42,6 +42,25 @@ class Status(enum.IntEnum):
     REMOTE_ERROR = 6
 
 
+class CloseCode(enum.IntEnum):
+    """Why a connection is over."""
+
+    NONE = 0  # it is not
+    BY_PEER = 1
+    LOCAL = 2
+    ABORTED = 3  # by the peer
+    PEER_LOST = 4
+    REFUSED_NO_LISTENER = 5
+    REFUSED_VERSION = 6
+    REFUSED_MISMATCH = 7  # another congestion-control algorithm
+    REFUSED_FULL = 8
+    REFUSED_BY_APPLICATION = 9
+    UNREACHABLE = 10
+    PROTOCOL_ERROR = 11
+    REFUSED_KEY = 12
+    REFUSED_NO_ROUTE = 13
+
+
 OK, TIMED_OUT, TRY_AGAIN = 0, 7, 20
 PROGRESS = {"manual": 0, "thread": 1}
 USE_ENVIRONMENT = 1
@@ -122,6 +141,7 @@ FUNCTIONS = {
     "listener_destroy": (None, [c_void_p]),
     "accept": (c_int, [c_void_p, POINTER(c_void_p)]),
     "connect": (c_int, [c_void_p, POINTER(Handle), POINTER(c_void_p)]),
+    "connection_get_close_code": (c_int, [c_void_p]),
     "connection_get_state": (c_int, [c_void_p]),
     "connection_wait": (c_int, [c_void_p, c_int64]),
     "connection_id": (c_uint32, [c_void_p]),

@@ -30,6 +30,11 @@ class Connection(Owned):
     def established(self):
         return self._pointer is not None and _library.connection_get_state(self._pointer) == _abi.ESTABLISHED
 
+    @property
+    def close_code(self):
+        """Why it is over, a CloseCode; NONE while it is not. After close() it raises NotConnected."""
+        return _abi.CloseCode(_library.connection_get_close_code(self._as_parameter()))
+
     def wait_established(self, timeout=None):
         """Makes progress until it is: raises Unavailable with the reason when the peer cannot be had, TimedOut."""
         self._context._wait_until(self._is_decided, timeout)

@@ -131,7 +131,7 @@ void Killed(Peer& peer) {
     Require(entry.err == FI_EHOSTUNREACH || entry.err == FI_ECONNABORTED, "an error for each operation", entry.err);
   }
   const ssize_t result = peer.Post([&] { return fi_tinject(endpoint, "x", 1, server, 1); });
-  Require(result == -FI_ECONNREFUSED, "no endless try again", result);
+  Require(result == -FI_ETIMEDOUT, "no endless try again", result);
 }
 
 }  // namespace paceline::fabric_pair

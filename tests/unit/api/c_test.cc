@@ -54,6 +54,7 @@ TEST(CInterface, NullPointersAreRefused) {
   EXPECT_EQ(paceline_descriptor(nullptr), -1);
   EXPECT_EQ(paceline_connection_id(nullptr), 0u);
   EXPECT_EQ(paceline_connection_get_state(nullptr), PACELINE_CLOSED);
+  EXPECT_EQ(paceline_connection_get_close_code(nullptr), PACELINE_CLOSE_NONE);
   paceline_connection_destroy(nullptr);
   paceline_listener_destroy(nullptr);
   paceline_context_destroy(nullptr);

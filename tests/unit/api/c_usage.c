@@ -109,7 +109,13 @@ const char* paceline_test_use_everything(unsigned progress) {
   CHECK(paceline_descriptor(contexts[0]) >= 0);
   paceline_interrupt(contexts[0]);
 
+  CHECK(paceline_connection_get_close_code(in) == PACELINE_CLOSE_NONE);
   paceline_connection_close(out);
+  for (int i = 0; i < 2000000 && paceline_connection_get_state(in) != PACELINE_CLOSED; ++i) {
+    paceline_progress(contexts[0]);
+    paceline_progress(contexts[1]);
+  }
+  CHECK(paceline_connection_get_close_code(in) == PACELINE_CLOSE_BY_PEER);
   paceline_connection_abort(in);
   paceline_connection_destroy(out);
   paceline_connection_destroy(in);

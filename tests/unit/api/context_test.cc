@@ -207,9 +207,21 @@ TEST_P(ContextTest, CloseEndsWhatIsLeftAndTellsThePeer) {
   ASSERT_EQ(in_.Receive({data, sizeof(data)}, 1, 0, 9), PostResult::kOk);
   out_.Close();
   EXPECT_EQ(Take(0).status, OperationStatus::kConnectionClosed);
-  EXPECT_TRUE(Until([&] { return in_.state() == ConnectionState::kClosed; }));
-  EXPECT_FALSE(in_.close_reason().empty());
+  EXPECT_TRUE(
+      Until([&] { return in_.state() == ConnectionState::kClosed && out_.state() == ConnectionState::kClosed; }));
+  EXPECT_EQ(in_.close_code(), CloseCode::kByPeer);
+  EXPECT_EQ(out_.close_code(), CloseCode::kLocal);
+  EXPECT_EQ(in_.close_reason(), "closed by the peer");
   EXPECT_EQ(in_.Send({data, sizeof(data)}, 1, 1), PostResult::kNotConnected);
+}
+
+TEST_P(ContextTest, AnAbortIsToldFromAClose) {
+  Connect();
+  EXPECT_EQ(in_.close_code(), CloseCode::kNone);
+  EXPECT_EQ(in_.close_reason(), "");
+  out_.Abort();
+  EXPECT_TRUE(Until([&] { return in_.state() == ConnectionState::kClosed; }));
+  EXPECT_EQ(in_.close_code(), CloseCode::kAborted);
 }
 
 TEST_P(ContextTest, WhereNoContextIsNobodyAnswersInTime) {
@@ -218,6 +230,7 @@ TEST_P(ContextTest, WhereNoContextIsNobodyAnswersInTime) {
   auto created = contexts_[1]->Connect(handle);
   ASSERT_TRUE(created.ok());
   EXPECT_EQ(created->WaitEstablished(24h).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(created->close_code(), CloseCode::kUnreachable);
 }
 
 TEST_P(ContextTest, ConnectingToNobodyFails) {
@@ -229,7 +242,8 @@ TEST_P(ContextTest, ConnectingToNobodyFails) {
   auto refused = contexts_[1]->Connect(handle);
   ASSERT_TRUE(refused.ok());
   EXPECT_TRUE(Until([&] { return refused->state() == ConnectionState::kClosed; }));
-  EXPECT_FALSE(refused->close_reason().empty());
+  EXPECT_EQ(refused->close_code(), CloseCode::kRefusedNoListener);
+  EXPECT_THAT(refused->close_reason(), HasSubstr("nobody listens there"));
   handle.bytes[20] ^= 1;
   EXPECT_EQ(contexts_[1]->Connect(handle).status().code(), StatusCode::kInvalidArgument);
 }
@@ -424,7 +438,7 @@ TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {
   EXPECT_EQ(done.bytes, from.size());
   EXPECT_EQ(to, from);
   while (incoming.state() != ConnectionState::kClosed) stays->Wait(5s);
-  EXPECT_THAT(incoming.close_reason(), HasSubstr("peer"));
+  EXPECT_EQ(incoming.close_code(), CloseCode::kByPeer);
 }
 
 // A peer of this host is spoken to through memory when both sides may, else over the network.

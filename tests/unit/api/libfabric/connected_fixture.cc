@@ -48,7 +48,10 @@ void Party::ReadEvents() {
       fi_eq_err_entry error{};
       ASSERT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof(error)));
       const auto* detail = static_cast<const char*>(error.err_data);
-      events.push_back({.error = error.err, .about = error.fid, .data = std::string(detail, error.err_data_size)});
+      events.push_back({.error = error.err,
+                        .about = error.fid,
+                        .data = std::string(detail, error.err_data_size),
+                        .text = fi_eq_strerror(eq, error.prov_errno, error.err_data, nullptr, 0)});
       continue;
     }
     ASSERT_GE(got, static_cast<ssize_t>(sizeof(fi_eq_cm_entry)));

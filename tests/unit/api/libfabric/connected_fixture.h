@@ -21,6 +21,7 @@ struct Event {
   fid_t about = nullptr;
   Info info;
   std::string data;
+  std::string text;  // of an error, from who knows why
 };
 
 struct Party : Side {

@@ -89,6 +89,7 @@ TEST_F(ConnectingTest, ARejectionSaysWhy) {
   EXPECT_EQ(refused.error, FI_ECONNREFUSED);
   EXPECT_EQ(refused.about, &a->fid);
   EXPECT_EQ(refused.data, "no");
+  EXPECT_EQ(refused.text, "refused by the application");
   const fi_cq_err_entry receive = Take(asks_);
   EXPECT_EQ(receive.op_context, &in);
   EXPECT_EQ(receive.err, FI_ECANCELED);
@@ -124,6 +125,7 @@ TEST_F(ConnectingTest, WhereNobodyListensTheRequestIsRefused) {
   EXPECT_EQ(refused.error, FI_ECONNREFUSED);
   EXPECT_EQ(refused.about, &a->fid);
   EXPECT_EQ(refused.data, "");
+  EXPECT_EQ(refused.text, "refused: nobody listens there");
 }
 
 TEST_F(ConnectingTest, WhereNobodyIsTheRequestTimesOut) {
@@ -136,7 +138,21 @@ TEST_F(ConnectingTest, WhereNobodyIsTheRequestTimesOut) {
   ASSERT_EQ(fi_close(&passive_->fid), 0);
   passive_ = nullptr;
   Ask(name);
-  EXPECT_EQ(TakeEvent(asks_).error, FI_ETIMEDOUT);
+  const Event failed = TakeEvent(asks_);
+  EXPECT_EQ(failed.error, FI_ETIMEDOUT);
+  EXPECT_EQ(failed.text, "peer unreachable");
+}
+
+TEST_F(ConnectingTest, WhoIsNotSpokenWithIsRefusedWithTheReason) {
+  OpenParties();
+  asks_.CloseParty();
+  setenv("PACELINE_CC", "dcqcn", 1);
+  asks_.OpenParty(ConnectedInfo());
+  unsetenv("PACELINE_CC");
+  Ask(NameOfPassive());
+  const Event refused = TakeEvent(asks_);
+  EXPECT_EQ(refused.error, FI_ECONNREFUSED);
+  EXPECT_EQ(refused.text, "refused: other congestion control");
 }
 
 TEST_F(ConnectingTest, APassiveEndpointThatClosesRefusesWhoWaits) {

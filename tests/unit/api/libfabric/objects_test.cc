@@ -106,6 +106,7 @@ TEST_F(ObjectsTest, AnAddressVectorTellsAnEventQueue) {
   EXPECT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof(error)));
   EXPECT_EQ(error.err, FI_EINVAL);
   EXPECT_EQ(error.data, 1u);
+  EXPECT_STREQ(fi_eq_strerror(eq, error.prov_errno, nullptr, nullptr, 0), fi_strerror(FI_EINVAL));
   EXPECT_EQ(error.err_data, detail);  // the program's, and nothing was written there
   EXPECT_EQ(error.err_data_size, 0u);
   EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, FI_PEEK), static_cast<ssize_t>(sizeof(entry)));

@@ -28,7 +28,7 @@ class AbiTest(unittest.TestCase):
 
     def test_constants_have_the_values_of_the_header(self):
         values = {name: int(value) for name, value in re.findall(r"PACELINE_(\w+) = (\d+)", HEADER.read_text())}
-        for prefix, kind in (("", _abi.Access), ("", _abi.Operation), ("STATUS_", _abi.Status)):
+        for prefix, kind in (("", _abi.Access), ("", _abi.Operation), ("STATUS_", _abi.Status), ("CLOSE_", _abi.CloseCode)):
             for name, member in kind.__members__.items():
                 if name != "NONE":
                     self.assertEqual(values[prefix + name], member.value, name)

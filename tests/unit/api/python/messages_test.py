@@ -48,10 +48,14 @@ class MessagesTest(unittest.TestCase):
     def test_receives_of_a_connection_that_ends(self):
         with pair() as both:
             operation = both.to_a.receive(bytearray(1))
+            self.assertEqual(both.to_a.close_code, paceline.CloseCode.NONE)
             both.to_b.close()
             with self.assertRaises(paceline.OperationError) as caught:
                 both.finish(operation)
             self.assertEqual(caught.exception.status, paceline.Status.CONNECTION_CLOSED)
+            both.until(lambda: both.to_a.close_code == paceline.CloseCode.BY_PEER)
+            with self.assertRaises(paceline.NotConnected):
+                both.to_b.close_code
             with self.assertRaisesRegex(paceline.NotConnected, "the connection was closed"):
                 both.to_b.send(b"x")
 
@@ -97,8 +101,10 @@ class ErrorsTest(unittest.TestCase):
             with context.listen() as listener:
                 handle = listener.handle
         with paceline.Context(environment=False, connect_timeout_ms=200) as context:
-            with context.connect(handle) as connection, self.assertRaises(paceline.Unavailable) as caught:
-                connection.wait_established(TIMEOUT_S)
+            with context.connect(handle) as connection:
+                with self.assertRaises(paceline.Unavailable) as caught:
+                    connection.wait_established(TIMEOUT_S)
+                self.assertEqual(connection.close_code, paceline.CloseCode.UNREACHABLE)
             self.assertIsInstance(caught.exception, ConnectionError)
             self.assertTrue(str(caught.exception).startswith("unavailable: "))
 
