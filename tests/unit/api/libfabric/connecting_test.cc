@@ -183,6 +183,44 @@ TEST_F(ConnectingTest, ThePassiveEndpointMayCloseOnceAnEndpointAccepts) {
   Talk(a, b);
 }
 
+TEST_F(ConnectingTest, OfRequestsWithoutAnAnswerThereIsABound) {
+  constexpr size_t kMost = 1024;
+  OpenParties();
+  const auto name = NameOfPassive();
+  for (size_t i = 0; i < kMost; ++i) Ask(name);
+  ASSERT_TRUE(Until([&] { return listens_.events.size() == kMost; }));
+  const fid_ep* one_more = Ask(name);
+  const Event refused = TakeEvent(asks_);
+  EXPECT_EQ(refused.about, &one_more->fid);
+  EXPECT_EQ(refused.error, FI_ECONNREFUSED);
+  EXPECT_EQ(listens_.events.size(), kMost);
+  EXPECT_TRUE(asks_.events.empty());  // the others wait on
+
+  // Each answer makes room for one.
+  Event first = TakeEvent(listens_);
+  ASSERT_EQ(fi_reject(passive_, first.info->handle, "no", 2), 0);
+  EXPECT_EQ(TakeEvent(asks_).data, "no");
+  Event second = TakeEvent(listens_);
+  fid_ep* b = listens_.NewEndpoint(second.info.get());
+  ASSERT_EQ(fi_accept(b, nullptr, 0), 0);
+  EXPECT_EQ(TakeEvent(asks_).kind, FI_CONNECTED);
+  ASSERT_TRUE(Until([&] { return listens_.events.back().kind == FI_CONNECTED; }));
+  listens_.events.pop_back();
+  for (int i = 0; i < 2; ++i) Ask(name);
+  ASSERT_TRUE(Until([&] { return listens_.events.size() == kMost; }));
+  one_more = Ask(name);
+  EXPECT_EQ(TakeEvent(asks_).about, &one_more->fid);
+  EXPECT_EQ(listens_.events.size(), kMost);
+
+  // Nobody is left waiting for a passive endpoint that is gone.
+  ASSERT_EQ(fi_close(&passive_->fid), 0);
+  passive_ = nullptr;
+  ASSERT_TRUE(Until([&] { return asks_.events.size() == kMost; }));
+  for (const Event& event : asks_.events) EXPECT_EQ(event.error, FI_ECONNREFUSED);
+  fid_ep* late = nullptr;
+  EXPECT_EQ(fi_endpoint(listens_.domain, listens_.events.front().info.get(), &late, nullptr), -FI_EINVAL);
+}
+
 TEST_F(ConnectingTest, WhoAskedMayBeGone) {
   OpenParties();
   fid_ep* a = Ask(NameOfPassive());
