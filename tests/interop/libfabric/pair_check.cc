@@ -10,13 +10,21 @@ int main(int argc, char** argv) {
     const char* name;
     void (*with_peer)(Peer&);
     void (*alone)(const char* node, const char* port, bool is_server);  // where with_peer is nullptr
-  } checks[] = {{"vectors", Vectors, nullptr},       {"atomics", Atomics, nullptr},
-                {"events", Events, nullptr},         {"triggered", Triggered, nullptr},
-                {"killed", Killed, nullptr},         {"asleep", Asleep, nullptr},
-                {"unexpected", Unexpected, nullptr}, {"windows", Windows, nullptr},
-                {"reinserted", Reinserted, nullptr}, {"clients", nullptr, Clients},
-                {"scalable", nullptr, Scalable},     {"shared", nullptr, Shared},
-                {"connecting", nullptr, Connecting}, {"connected_killed", nullptr, ConnectedKilled}};
+  } checks[] = {{"vectors", Vectors, nullptr},
+                {"atomics", Atomics, nullptr},
+                {"events", Events, nullptr},
+                {"triggered", Triggered, nullptr},
+                {"killed", Killed, nullptr},
+                {"asleep", Asleep, nullptr},
+                {"unexpected", Unexpected, nullptr},
+                {"windows", Windows, nullptr},
+                {"reinserted", Reinserted, nullptr},
+                {"clients", nullptr, Clients},
+                {"scalable", nullptr, Scalable},
+                {"shared", nullptr, Shared},
+                {"connecting", nullptr, Connecting},
+                {"connected_killed", nullptr, ConnectedKilled},
+                {"unanswered_killed", nullptr, UnansweredKilled}};
   for (const auto& check : checks) {
     if (argc != 5 || std::strcmp(argv[4], check.name) != 0) continue;
     const bool is_server = std::strcmp(argv[1], "server") == 0;

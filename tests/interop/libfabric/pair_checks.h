@@ -29,6 +29,7 @@ void Shared(const char* node, const char* port, bool is_server);
 
 // pair_connected.cc: the same, with connected endpoints.
 void Connecting(const char* node, const char* port, bool is_server);
+void UnansweredKilled(const char* node, const char* port, bool is_server);
 void ConnectedKilled(const char* node, const char* port, bool is_server);
 
 }  // namespace paceline::fabric_pair

@@ -1,4 +1,5 @@
-// Connected endpoints of two processes: requests, rejections and acceptances in a row, and a peer that is killed.
+// Connected endpoints of two processes: requests, rejections and acceptances in a row, and a peer that is killed, with
+// or without having answered.
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -73,15 +74,16 @@ class Side {
     std::memcpy(&entry, bytes, kEntry);
     return entry.info;
   }
-  void ExpectRefusal(const std::string& data) {
+  // The next event, which must be an error of this number and bring these data.
+  void ExpectError(int number, const std::string& data) {
     uint32_t event = 0;
     fi_eq_cm_entry entry{};
     const ssize_t got = fi_eq_sread(eq_, &event, &entry, kEntry, -1, 0);
     Require(got == -FI_EAVAIL, "an error event", got);
     fi_eq_err_entry error{};
     Require(fi_eq_readerr(eq_, &error, 0) == sizeof(error), "fi_eq_readerr");
-    Require(error.err == FI_ECONNREFUSED, "a refusal", error.err);
-    Require(std::string(static_cast<char*>(error.err_data), error.err_data_size) == data, "the data of who rejects");
+    Require(error.err == number, "the right error", error.err);
+    Require(std::string(static_cast<char*>(error.err_data), error.err_data_size) == data, "the error's data");
   }
   // The next completion; 0 or FI_E*.
   int Take() {
@@ -135,7 +137,7 @@ void AskInARow(Side& side) {
     const std::string question(bytes, 'q'), answer(bytes, 'a');
     side.OpenEndpoint(side.info());
     Ask(side, question);
-    side.ExpectRefusal(answer);
+    side.ExpectError(FI_ECONNREFUSED, answer);
     side.CloseEndpoint();  // each asks once
     side.OpenEndpoint(side.info());
     std::string text(bytes * 1000, ' ');
@@ -154,6 +156,24 @@ void AskInARow(Side& side) {
 void Connecting(const char* node, const char* port, bool is_server) {
   Side side(node, port, is_server);
   is_server ? Answer(side) : AskInARow(side);
+}
+
+void UnansweredKilled(const char* node, const char* port, bool is_server) {
+  Side side(node, port, is_server);
+  if (is_server) {
+    fi_freeinfo(side.Expect(FI_CONNREQ));
+    uint32_t event = 0;
+    fi_eq_cm_entry entry{};
+    // Meanwhile who asks hears that the request has arrived.
+    Require(fi_eq_sread(side.eq(), &event, &entry, kEntry, 200, 0) == -FI_EAGAIN, "no event");
+    raise(SIGKILL);
+  }
+  side.OpenDomain(side.info());
+  side.OpenEndpoint(side.info());
+  Ask(side, "");
+  side.ExpectError(FI_EHOSTUNREACH, "");
+  side.CloseEndpoint();
+  side.CloseDomain();
 }
 
 void ConnectedKilled(const char* node, const char* port, bool is_server) {
