@@ -1,5 +1,3 @@
-#include "tests/support/fake_verbs.h"
-
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,16 +8,10 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/support/fake_verbs_objects.h"
+
 namespace paceline::support {
 namespace {
-
-constexpr uint32_t kRouteBytes = 40;
-constexpr uint32_t kInlineBytes = 64;
-
-bool Covers(const ibv_mr& mr, uint64_t address, uint64_t bytes) {
-  const auto base = reinterpret_cast<uint64_t>(mr.addr);
-  return address >= base && bytes <= mr.length && address - base <= mr.length - bytes;
-}
 
 void Ring(int fd) {
   const uint64_t one = 1;
@@ -32,34 +24,6 @@ void Quiet(int fd) {
 }
 
 }  // namespace
-
-struct FakeVerbs::Context : ibv_context {
-  uint32_t number = 0;
-  std::deque<ibv_async_event> events;
-};
-struct FakeVerbs::Cq : ibv_cq {
-  size_t entries = 0;
-  bool armed = false;
-  std::deque<ibv_wc> completions;
-};
-struct FakeVerbs::Srq : ibv_srq {
-  size_t most = 0;
-  std::deque<Receive> receives;
-};
-struct FakeVerbs::Ah : ibv_ah {
-  uint32_t to_device = 0;
-};
-struct FakeVerbs::Qp : ibv_qp {
-  uint32_t device = 0;
-  uint32_t most_sends = 0;
-  uint32_t most_receives = 0;
-  uint32_t to_qp = 0;
-  uint32_t to_device = 0;
-  bool stopped = false;  // by its owner
-  uint64_t posted = 0;   // sends
-  uint64_t retired = 0;  // sends that a polled completion covers
-  std::deque<Receive> receives;
-};
 
 FakeVerbs::FakeVerbs(uint32_t devices, int max_cqe) : max_cqe_(max_cqe), devices_(devices) {
   for (uint32_t i = 0; i < devices; ++i) {
@@ -374,7 +338,7 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   qp->state = IBV_QPS_RESET;
   qp->most_sends = attributes->cap.max_send_wr;
   qp->most_receives = attributes->cap.max_recv_wr;
-  attributes->cap.max_inline_data = kInlineBytes;
+  attributes->cap.max_inline_data = Qp::kInlineBytes;
   qps_[qp->qp_num] = qp;
   return qp;
 }
@@ -420,135 +384,6 @@ int FakeVerbs::DestroyQp(ibv_qp* handle) {
   }
   delete qp;
   return 0;
-}
-
-int FakeVerbs::PostRecv(ibv_qp* handle, ibv_recv_wr* first, ibv_recv_wr**) {
-  auto& qp = *static_cast<Qp*>(handle);
-  for (; first != nullptr; first = first->next) {
-    qp.receives.push_back({first->wr_id, first->sg_list[0].addr, first->sg_list[0].length});
-  }
-  if (qp.receives.size() > qp.most_receives) Violate("a receive queue overran");
-  return 0;
-}
-
-int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
-  auto& qp = *static_cast<Qp*>(handle);
-  for (; first != nullptr; first = first->next) {
-    *bad = first;
-    if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_ERR) {
-      Violate("work was posted to a QP that takes none");
-      return EINVAL;
-    }
-    if (qp.posted - qp.retired >= qp.most_sends) Violate("a send queue overran");
-    ++qp.posted;
-    ibv_wc done{};
-    done.wr_id = first->wr_id;
-    done.opcode = first->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
-    done.qp_num = qp.qp_num;
-    done.vendor_err = static_cast<uint32_t>(qp.posted);
-    if (qp.state == IBV_QPS_ERR || !devices_[qp.device].up) {
-      qp.state = IBV_QPS_ERR;
-      done.status = IBV_WC_WR_FLUSH_ERR;
-      Complete(*static_cast<Cq*>(qp.send_cq), done);
-      continue;
-    }
-    Packet packet;
-    packet.from_qp = qp.qp_num;
-    packet.from_device = qp.device;
-    packet.write = qp.qp_type != IBV_QPT_UD;
-    packet.has_immediate = first->opcode != IBV_WR_SEND;
-    packet.immediate = first->imm_data;
-    packet.remote_address = first->wr.rdma.remote_addr;
-    packet.remote_key = first->wr.rdma.rkey;
-    packet.to_qp = qp.to_qp;
-    if (!packet.write) {
-      packet.to_qp = first->wr.ud.remote_qpn;
-      packet.to_device = static_cast<Ah*>(first->wr.ud.ah)->to_device;
-    }
-    for (int i = 0; i < first->num_sge; ++i) {
-      const ibv_sge& piece = first->sg_list[i];
-      const auto mr = mrs_.find(piece.lkey);
-      const bool inside = mr != mrs_.end() && Covers(*mr->second, piece.addr, piece.length);
-      const bool inlined = (first->send_flags & IBV_SEND_INLINE) != 0;
-      if (inlined && piece.length > kInlineBytes) Violate("more inline than the QP takes");
-      if (!inlined && !inside) Violate("a payload outside of registered memory");
-      const auto* bytes = reinterpret_cast<const uint8_t*>(piece.addr);
-      if (!inlined && inside) {
-        bytes = mr->second->bytes + (piece.addr - reinterpret_cast<uint64_t>(mr->second->addr));
-        if (mr->second->mapped != nullptr) ++dma_buf_reads_;
-      }
-      packet.bytes.insert(packet.bytes.end(), bytes, bytes + piece.length);
-    }
-    wire_.push_back(std::move(packet));
-    if ((first->send_flags & IBV_SEND_SIGNALED) != 0) Complete(*static_cast<Cq*>(qp.send_cq), done);
-  }
-  return 0;
-}
-
-// ---- the wire
-
-void FakeVerbs::Deliver() {
-  while (!wire_.empty()) {
-    const Packet packet = std::move(wire_.front());
-    wire_.pop_front();
-    const Fate fate = hook ? hook(packet) : Fate::kDeliver;
-    if (fate == Fate::kPark) parked_.push_back(packet);
-    if (fate != Fate::kDeliver) continue;
-    Qp* to = FindQp(packet.to_qp);
-    if (to == nullptr || !devices_[to->device].up || !devices_[packet.from_device].up) continue;
-    if (to->state != IBV_QPS_RTR && to->state != IBV_QPS_RTS) continue;
-    packet.write ? DeliverWrite(packet, *to) : DeliverDatagram(packet, *to);
-  }
-}
-
-void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
-  if (to.to_device != packet.from_device || to.srq == nullptr) return;
-  auto& srq = *static_cast<Srq*>(to.srq);
-  if (srq.receives.empty()) return;
-  if (!packet.bytes.empty()) {
-    const auto mr = mrs_.find(packet.remote_key);
-    if (mr == mrs_.end() || !Covers(*mr->second, packet.remote_address, packet.bytes.size())) return;
-    std::memcpy(mr->second->bytes + (packet.remote_address - reinterpret_cast<uint64_t>(mr->second->addr)),
-                packet.bytes.data(), packet.bytes.size());
-  }
-  ++writes_placed_;
-  ibv_wc arrived{};
-  arrived.wr_id = srq.receives.front().id;
-  srq.receives.pop_front();
-  arrived.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-  arrived.byte_len = static_cast<uint32_t>(packet.bytes.size());
-  arrived.imm_data = packet.immediate;
-  arrived.qp_num = to.qp_num;
-  arrived.wc_flags = IBV_WC_WITH_IMM;
-  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
-}
-
-void FakeVerbs::DeliverDatagram(const Packet& packet, Qp& to) {
-  if (to.qp_type != IBV_QPT_UD || to.device != packet.to_device || to.receives.empty()) return;
-  const Receive receive = to.receives.front();
-  to.receives.pop_front();
-  ibv_wc arrived{};
-  arrived.wr_id = receive.id;
-  arrived.opcode = IBV_WC_RECV;
-  arrived.qp_num = to.qp_num;
-  arrived.src_qp = packet.from_qp;
-  if (receive.bytes < kRouteBytes + packet.bytes.size()) {
-    arrived.status = IBV_WC_LOC_LEN_ERR;
-  } else {
-    auto* at = reinterpret_cast<uint8_t*>(receive.address);
-    std::memset(at, 0, kRouteBytes);
-    at[20] = 0x45;  // an IPv4 header in the second half
-    const uint8_t source[4] = {10, 0, 0, static_cast<uint8_t>(packet.from_device + 1)};
-    std::memcpy(at + 32, source, sizeof(source));
-    if (!packet.bytes.empty()) std::memcpy(at + kRouteBytes, packet.bytes.data(), packet.bytes.size());
-    arrived.byte_len = static_cast<uint32_t>(kRouteBytes + packet.bytes.size());
-    arrived.wc_flags = IBV_WC_GRH;
-    if (packet.has_immediate) {
-      arrived.wc_flags |= IBV_WC_WITH_IMM;
-      arrived.imm_data = packet.immediate;
-    }
-  }
-  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
 }
 
 }  // namespace paceline::support

@@ -1,0 +1,42 @@
+// What the cards of fake_verbs.h are made of: for the files that implement them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "tests/support/fake_verbs.h"
+
+namespace paceline::support {
+
+struct FakeVerbs::Context : ibv_context {
+  uint32_t number = 0;
+  std::deque<ibv_async_event> events;
+};
+struct FakeVerbs::Cq : ibv_cq {
+  size_t entries = 0;
+  bool armed = false;
+  std::deque<ibv_wc> completions;
+};
+struct FakeVerbs::Srq : ibv_srq {
+  size_t most = 0;
+  std::deque<Receive> receives;
+};
+struct FakeVerbs::Ah : ibv_ah {
+  uint32_t to_device = 0;
+};
+struct FakeVerbs::Qp : ibv_qp {
+  static constexpr uint32_t kInlineBytes = 64;
+
+  uint32_t device = 0;
+  uint32_t most_sends = 0;
+  uint32_t most_receives = 0;
+  uint32_t to_qp = 0;
+  uint32_t to_device = 0;
+  bool stopped = false;  // by its owner
+  uint64_t posted = 0;   // sends
+  uint64_t retired = 0;  // sends that a polled completion covers
+  std::deque<Receive> receives;
+};
+
+}  // namespace paceline::support
