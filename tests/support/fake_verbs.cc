@@ -127,6 +127,12 @@ int FakeVerbs::QueryPort(ibv_context* context, uint8_t, ibv_port_attr* attribute
   return 0;
 }
 
+std::array<uint8_t, 16> FakeVerbs::GidOf(uint32_t device) const {
+  const auto last = static_cast<uint8_t>(device + 1);
+  if (ipv6_) return {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last};
+  return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last};
+}
+
 int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_entry* entry) {
   const uint32_t number = static_cast<Context*>(context)->number;
   if (index > 1 || !devices_[number].gids) return ENODATA;
@@ -135,8 +141,8 @@ int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_
   if (index == 0) {
     entry->gid.raw[0] = 0xfe, entry->gid.raw[1] = 0x80, entry->gid.raw[15] = static_cast<uint8_t>(number + 1);
   } else {
-    const uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, static_cast<uint8_t>(number + 1)};
-    std::memcpy(entry->gid.raw, mapped, sizeof(mapped));
+    const std::array<uint8_t, 16> gid = GidOf(number);
+    std::memcpy(entry->gid.raw, gid.data(), gid.size());
   }
   return 0;
 }
@@ -218,6 +224,7 @@ ibv_ah* FakeVerbs::CreateAh(ibv_pd* pd, ibv_ah_attr* attributes) {
   auto* ah = new Ah;
   ah->pd = pd;
   ah->to_device = attributes->grh.dgid.raw[15] - 1u;
+  ah->traffic_class = attributes->grh.traffic_class;
   others_.insert(ah);
   return ah;
 }
@@ -363,7 +370,10 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
       (next == IBV_QPS_RTR && qp.state == IBV_QPS_INIT) || (next == IBV_QPS_RTS && qp.state == IBV_QPS_RTR);
   if (!allowed) Violate("a QP was to go into a state that does not follow its own");
   if ((mask & IBV_QP_DEST_QPN) != 0) qp.to_qp = attributes->dest_qp_num;
-  if ((mask & IBV_QP_AV) != 0) qp.to_device = attributes->ah_attr.grh.dgid.raw[15] - 1u;
+  if ((mask & IBV_QP_AV) != 0) {
+    qp.to_device = attributes->ah_attr.grh.dgid.raw[15] - 1u;
+    qp.traffic_class = attributes->ah_attr.grh.traffic_class;
+  }
   if (next == IBV_QPS_ERR) qp.stopped = true;
   if (next == IBV_QPS_RESET) {
     qp.receives.clear();

@@ -3,12 +3,13 @@
 // to and not the one that it comes from.
 //
 // What is sent stands on the wire until somebody polls a completion queue; then all of it is delivered in order. A hook
-// may drop or park what passes. UC and UD lose what finds no QP, no receive or no memory, without a word, as cards do.
-// Queues that overrun, work posted to a QP that takes none, and the like, are noted as violations.
+// may drop, park or change what passes. UC and UD lose what finds no QP, no receive or no memory, without a word, as
+// cards do. Queues that overrun, work posted to a QP that takes none, and the like, are noted as violations.
 //
 // Thread rule: one thread. The lanes must go before the cards.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,6 +35,7 @@ class FakeVerbs final : public VerbsCalls {
     uint32_t immediate = 0;  // big endian
     uint64_t remote_address = 0;
     uint32_t remote_key = 0;
+    uint8_t traffic_class = 0;
     std::vector<uint8_t> bytes;
   };
   enum class Fate { kDeliver, kDrop, kPark };
@@ -41,7 +43,7 @@ class FakeVerbs final : public VerbsCalls {
   explicit FakeVerbs(uint32_t devices, int max_cqe = 65536);
   ~FakeVerbs() override;
 
-  std::function<Fate(const Packet&)> hook;
+  std::function<Fate(Packet&)> hook;
   void ReleaseParked();
   void SetPort(uint32_t device, bool up);
   // The card says something of itself, as that its completion queue is broken.
@@ -67,6 +69,8 @@ class FakeVerbs final : public VerbsCalls {
   // Payloads that a card has read out of dma-bufs.
   uint64_t dma_buf_reads() const { return dma_buf_reads_; }
   void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
+  // From here on the cards' addresses are 2001:db8::N instead.
+  void UseIpv6() { ipv6_ = true; }
 
   const std::vector<std::string>& violations() const { return violations_; }
   // Objects made and not destroyed.
@@ -140,6 +144,9 @@ class FakeVerbs final : public VerbsCalls {
   void Fail(Qp& qp);
   static void Tell(Context* context, const ibv_async_event& event);
   Qp* FindQp(uint32_t number);
+  std::array<uint8_t, 16> GidOf(uint32_t device) const;
+  // Puts the network header in front of what arrives.
+  void WriteRoute(const Packet& packet, uint8_t* at) const;
   ibv_mr* Add(Mr* mr, ibv_pd* pd, uint64_t address, size_t bytes);
 
   int max_cqe_;
@@ -150,6 +157,7 @@ class FakeVerbs final : public VerbsCalls {
   std::map<uint32_t, Mr*> mrs_;  // by key
   std::vector<Registration> registrations_;
   bool takes_dma_bufs_ = true;
+  bool ipv6_ = false;
   uint64_t dma_buf_reads_ = 0;
   std::set<const void*> others_;  // contexts, domains, channels, queues, routes
   uint32_t next_qp_ = 17;

@@ -24,6 +24,7 @@ struct FakeVerbs::Srq : ibv_srq {
 };
 struct FakeVerbs::Ah : ibv_ah {
   uint32_t to_device = 0;
+  uint8_t traffic_class = 0;
 };
 struct FakeVerbs::Qp : ibv_qp {
   static constexpr uint32_t kInlineBytes = 64;
@@ -33,6 +34,7 @@ struct FakeVerbs::Qp : ibv_qp {
   uint32_t most_receives = 0;
   uint32_t to_qp = 0;
   uint32_t to_device = 0;
+  uint8_t traffic_class = 0;
   bool stopped = false;  // by its owner
   uint64_t posted = 0;   // sends
   uint64_t retired = 0;  // sends that a polled completion covers

@@ -57,9 +57,12 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
     packet.remote_address = first->wr.rdma.remote_addr;
     packet.remote_key = first->wr.rdma.rkey;
     packet.to_qp = qp.to_qp;
+    packet.traffic_class = qp.traffic_class;
     if (!packet.write) {
+      const auto& route = *static_cast<Ah*>(first->wr.ud.ah);
       packet.to_qp = first->wr.ud.remote_qpn;
-      packet.to_device = static_cast<Ah*>(first->wr.ud.ah)->to_device;
+      packet.to_device = route.to_device;
+      packet.traffic_class = route.traffic_class;
     }
     for (int i = 0; i < first->num_sge; ++i) {
       const ibv_sge& piece = first->sg_list[i];
@@ -85,7 +88,7 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
 
 void FakeVerbs::Deliver() {
   while (!wire_.empty()) {
-    const Packet packet = std::move(wire_.front());
+    Packet packet = std::move(wire_.front());
     wire_.pop_front();
     const Fate fate = hook ? hook(packet) : Fate::kDeliver;
     if (fate == Fate::kPark) parked_.push_back(packet);
@@ -119,6 +122,20 @@ void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
   Complete(*static_cast<Cq*>(to.recv_cq), arrived);
 }
 
+void FakeVerbs::WriteRoute(const Packet& packet, uint8_t* at) const {
+  const std::array<uint8_t, 16> source = GidOf(packet.from_device);
+  std::memset(at, 0, kRouteBytes);
+  if (ipv6_) {
+    at[0] = static_cast<uint8_t>(0x60 | packet.traffic_class >> 4);
+    at[1] = static_cast<uint8_t>(packet.traffic_class << 4);
+    std::memcpy(at + 8, source.data(), source.size());
+  } else {  // an IPv4 header in the second half
+    at[20] = 0x45;
+    at[21] = packet.traffic_class;
+    std::memcpy(at + 32, source.data() + 12, 4);
+  }
+}
+
 void FakeVerbs::DeliverDatagram(const Packet& packet, Qp& to) {
   if (to.qp_type != IBV_QPT_UD || to.device != packet.to_device || to.receives.empty()) return;
   const Receive receive = to.receives.front();
@@ -132,10 +149,7 @@ void FakeVerbs::DeliverDatagram(const Packet& packet, Qp& to) {
     arrived.status = IBV_WC_LOC_LEN_ERR;
   } else {
     auto* at = reinterpret_cast<uint8_t*>(receive.address);
-    std::memset(at, 0, kRouteBytes);
-    at[20] = 0x45;  // an IPv4 header in the second half
-    const uint8_t source[4] = {10, 0, 0, static_cast<uint8_t>(packet.from_device + 1)};
-    std::memcpy(at + 32, source, sizeof(source));
+    WriteRoute(packet, at);
     if (!packet.bytes.empty()) std::memcpy(at + kRouteBytes, packet.bytes.data(), packet.bytes.size());
     arrived.byte_len = static_cast<uint32_t>(kRouteBytes + packet.bytes.size());
     arrived.wc_flags = IBV_WC_GRH;

@@ -167,7 +167,7 @@ absl::StatusOr<ibv_qp*> VerbsCard::MakePathQp(ibv_qp_type type, uint32_t* inline
   return Failed(port_, "ibv_modify_qp (INIT)", error);
 }
 
-ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid) const {
+ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint8_t traffic_class) const {
   ibv_ah_attr route{};
   route.port_num = port_.number;
   route.dlid = lid;
@@ -175,6 +175,7 @@ ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid) const {
   std::memcpy(route.grh.dgid.raw, gid.data(), gid.size());
   route.grh.sgid_index = port_.gid_index;
   route.grh.hop_limit = kHopLimit;
+  route.grh.traffic_class = traffic_class;
   return route;
 }
 
@@ -184,7 +185,7 @@ absl::Status VerbsCard::ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remot
   attributes.path_mtu = MtuCode(std::min(remote.mtu, port_.mtu));
   attributes.dest_qp_num = remote.qp_number;
   attributes.rq_psn = remote.psn;
-  attributes.ah_attr = Route(remote.gid, remote.lid);
+  attributes.ah_attr = Route(remote.gid, remote.lid, 0);  // a mark on a write nobody would see
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type == IBV_QPT_RC) {
     attributes.min_rnr_timer = kReceiverNotReadyTimer;

@@ -90,7 +90,8 @@ class VerbsCard {
   // What Drain has taken in and Poll has not handed out.
   std::span<ibv_wc> drained() { return std::span(drained_).subspan(drained_next_); }
 
-  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid) const;
+  // `traffic_class`: of the IP header or the GRH, the two low bits of which are those of ECN.
+  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid, uint8_t traffic_class) const;
 
   // Posts receives for writes until there are options().arrivals of them.
   void RefillArrivals();

@@ -10,19 +10,31 @@
 namespace paceline {
 namespace {
 
+constexpr int kEcnMask = 3;
+constexpr int kEcnCongestionExperienced = 3;
 constexpr uint32_t kOwnMark = 0x6c616e65;  // the immediate of the lane's own messages
 
-// The network header in front of what arrived: a GRH, or an IPv4 header at its end (InfiniBand specification, annex
-// A17.4.5.1).
+// The network header in front of what arrived: a GRH, which IPv6's header looks like, or an IPv4 header at its end
+// (InfiniBand specification, annex A17.4.5.1).
+constexpr size_t kIpv4At = 20;
+
+bool IsIpv4(const uint8_t* route, bool ethernet) { return ethernet && route[0] >> 4 != 6; }
+
 VerbsGid SourceGid(const uint8_t* route, bool ethernet) {
   VerbsGid gid{};
-  if (ethernet && route[0] >> 4 != 6) {
+  if (IsIpv4(route, ethernet)) {
     gid[10] = gid[11] = 0xff;
-    std::memcpy(gid.data() + 12, route + 20 + 12, 4);
+    std::memcpy(gid.data() + 12, route + kIpv4At + 12, 4);
   } else {
     std::memcpy(gid.data(), route + 8, gid.size());
   }
   return gid;
+}
+
+// InfiniBand has marks as well, but not in this header.
+bool IsMarked(const uint8_t* route, bool ethernet) {
+  const int traffic_class = IsIpv4(route, ethernet) ? route[kIpv4At + 1] : route[0] << 4 | route[1] >> 4;
+  return ethernet && (traffic_class & kEcnMask) == kEcnCongestionExperienced;
 }
 
 }  // namespace
@@ -140,6 +152,7 @@ bool VerbsDatagrams::Take(const ibv_wc& completion, Arrived& arrived) {
   const bool ethernet = card_->port().ethernet;
   arrived.source = {.gid = SourceGid(at, ethernet), .qp_number = completion.src_qp, .ethernet = ethernet};
   if (!ethernet) arrived.source.lid = completion.slid;
+  arrived.marked = IsMarked(at, ethernet);
   arrived.own = (completion.wc_flags & IBV_WC_WITH_IMM) != 0 && be32toh(completion.imm_data) == kOwnMark;
   return true;
 }

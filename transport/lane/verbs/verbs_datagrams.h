@@ -34,7 +34,8 @@ class VerbsDatagrams {
     ibv_ah* route = nullptr;
     uint32_t qp_number = 0;
   };
-  // Copies. False: no room at all, or too long. What was sent leaves with Flush.
+  // Copies. False: no room at all, or too long. What was sent leaves with Flush. Whether switches may mark it the route
+  // says.
   bool Send(const To& to, std::span<const uint8_t> header, std::span<const uint8_t> payload, bool own);
   void Flush();
   void OnSent(const ibv_wc& completion);
@@ -43,6 +44,7 @@ class VerbsDatagrams {
     std::span<uint8_t> bytes;
     VerbsAddress source;
     bool own = false;
+    bool marked = false;  // a switch on the way was congested (ECN)
   };
   // What a completion brought; its bytes stay until GiveBack. False: nothing that can be used.
   bool Take(const ibv_wc& completion, Arrived& arrived);

@@ -97,6 +97,7 @@ absl::Status VerbsLane::Start(const VerbsLaneOptions& options) {
   capabilities_.max_packet_bytes = parts_.datagrams->max_bytes();
   capabilities_.remote_placement = true;
   capabilities_.max_write_bytes = port.mtu;
+  capabilities_.ecn = port.ethernet;
   capabilities_.delay_error = kDelayError;
   capabilities_.keeps_bytes_intact = true;  // the card checks each packet (ICRC), the payload included
   capabilities_.burst_segments = kBurst;
@@ -164,7 +165,7 @@ size_t VerbsLane::Send(std::span<const TxSegment> segments) {
     const VerbsPeers::Peer* peer = parts_.peers->Find(segment.peer);
     const bool phantom = segment.payload == nullptr && segment.payload_bytes > 0;
     if (peer != nullptr && !phantom &&
-        parts_.datagrams->Send(peer->to(), {segment.header, segment.header_bytes},
+        parts_.datagrams->Send(peer->to(segment.ecn_capable), {segment.header, segment.header_bytes},
                                {segment.payload, segment.payload_bytes}, false)) {
       ++counters_.tx_packets;
       counters_.tx_bytes += segment.header_bytes + segment.payload_bytes;
@@ -237,6 +238,7 @@ bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
       segment.data = arrived.bytes.data();
       segment.data_bytes = static_cast<uint32_t>(arrived.bytes.size());
       segment.source = &sources_[at];
+      segment.congestion_experienced = arrived.marked;
       segment.received_at = now_;
       ++counters_.rx_packets;
       counters_.rx_bytes += arrived.bytes.size();
@@ -297,7 +299,7 @@ void VerbsLane::OnOwnMessage(const VerbsDatagrams::Arrived& arrived) {
 void VerbsLane::SendOwn(const VerbsAddress& to, const VerbsMessage& message) {
   const uint32_t peer = parts_.peers->Open(to);
   if (peer == VerbsPeers::kNowhere) return;
-  parts_.datagrams->Send(parts_.peers->Find(peer)->to(), EncodeVerbsMessage(message), {}, true);
+  parts_.datagrams->Send(parts_.peers->Find(peer)->to(false), EncodeVerbsMessage(message), {}, true);
   parts_.datagrams->Flush();
   ClosePeer(peer);
 }

@@ -102,7 +102,7 @@ void VerbsPaths::SendMessage(const Path& path, VerbsMessageType type) {
                                 .psn = PsnOf(path.attempt),
                                 .mtu = static_cast<uint16_t>(parts_.card->port().mtu),
                                 .service = service_};
-  parts_.datagrams->Send(peer->to(), EncodeVerbsMessage(message), {}, true);
+  parts_.datagrams->Send(peer->to(false), EncodeVerbsMessage(message), {}, true);
   parts_.datagrams->Flush();
 }
 

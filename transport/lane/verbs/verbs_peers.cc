@@ -3,10 +3,24 @@
 #include <algorithm>
 
 namespace paceline {
+namespace {
+
+constexpr uint8_t kEcnCapable = 2;  // ECT(0)
+
+}  // namespace
 
 VerbsPeers::~VerbsPeers() {
-  for (const Peer& peer : peers_) {
-    if (peer.route != nullptr) card_->calls().DestroyAh(peer.route);
+  for (const Peer& peer : peers_) EndRoutes(peer);
+}
+
+ibv_ah* VerbsPeers::MakeRoute(const VerbsAddress& address, uint8_t traffic_class) const {
+  ibv_ah_attr route = card_->Route(address.gid, address.lid, traffic_class);
+  return card_->calls().CreateAh(card_->pd(), &route);
+}
+
+void VerbsPeers::EndRoutes(const Peer& peer) {
+  for (ibv_ah* route : {peer.route, peer.ecn_route}) {
+    if (route != nullptr) card_->calls().DestroyAh(route);
   }
 }
 
@@ -26,9 +40,9 @@ uint32_t VerbsPeers::Open(const VerbsAddress& address) {
   if (address.ethernet != card_->port().ethernet) return kNowhere;
   uint32_t number = Place(address);
   if (number == kNowhere) {
-    ibv_ah_attr route = card_->Route(address.gid, address.lid);
-    ibv_ah* handle = card_->calls().CreateAh(card_->pd(), &route);
-    if (handle == nullptr) return kNowhere;
+    Peer peer{.address = address, .route = MakeRoute(address, 0)};
+    if (peer.route == nullptr) return kNowhere;
+    if (address.ethernet) peer.ecn_route = MakeRoute(address, kEcnCapable);  // without it packets go unmarked
     if (free_.empty()) {
       number = static_cast<uint32_t>(peers_.size());
       peers_.emplace_back();
@@ -36,7 +50,7 @@ uint32_t VerbsPeers::Open(const VerbsAddress& address) {
       number = free_.back();
       free_.pop_back();
     }
-    peers_[number] = {.address = address, .route = handle};
+    peers_[number] = peer;
   } else if (peers_[number].references == 0) {
     idle_.erase(std::find(idle_.begin(), idle_.end(), number));
   }
@@ -55,7 +69,7 @@ void VerbsPeers::Close(uint32_t number) {
 }
 
 void VerbsPeers::Drop(uint32_t number) {
-  card_->calls().DestroyAh(peers_[number].route);
+  EndRoutes(peers_[number]);
   peers_[number] = {};
   free_.push_back(number);
 }

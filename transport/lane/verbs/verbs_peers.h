@@ -21,10 +21,13 @@ class VerbsPeers {
   struct Peer {
     VerbsAddress address;
     ibv_ah* route = nullptr;
+    ibv_ah* ecn_route = nullptr;  // the same for what switches may mark; InfiniBand: nullptr
     uint32_t references = 0;
     uint32_t full_paths = 0;  // queue pairs to it that take no more writes for now
 
-    VerbsDatagrams::To to() const { return {route, address.qp_number}; }
+    VerbsDatagrams::To to(bool ecn_capable) const {
+      return {ecn_capable && ecn_route != nullptr ? ecn_route : route, address.qp_number};
+    }
   };
 
   explicit VerbsPeers(VerbsCard* card) : card_(card), peers_(1) {}
@@ -46,6 +49,8 @@ class VerbsPeers {
 
   uint32_t Place(const VerbsAddress& address) const;
   void Drop(uint32_t number);
+  ibv_ah* MakeRoute(const VerbsAddress& address, uint8_t traffic_class) const;
+  void EndRoutes(const Peer& peer);
 
   VerbsCard* card_;
   std::vector<Peer> peers_;  // by number

@@ -25,9 +25,12 @@ class VerbsFixture : public ::testing::Test {
     uint32_t immediate = 0;
     uint32_t placed = 0;
     uint16_t entropy = 0;
+    bool marked = false;
+    Time received_at;
   };
 
-  void SetUp() override {
+  void SetUp() override { Start(); }
+  void Start() {
     a_ = Make("fake0");
     b_ = Make("fake1");
     ASSERT_TRUE(a_ != nullptr && b_ != nullptr);
@@ -68,9 +71,10 @@ class VerbsFixture : public ::testing::Test {
     return segment;
   }
   void Send(const TxSegment& segment) { EXPECT_EQ(a_->Send({&segment, 1}), 1u); }
-  void SendPacket(Lane& lane, uint32_t peer, const std::string& text) {
+  void SendPacket(Lane& lane, uint32_t peer, const std::string& text, bool ecn_capable = false) {
     TxSegment segment;
     segment.peer = peer;
+    segment.ecn_capable = ecn_capable;
     segment.header = reinterpret_cast<const uint8_t*>(text.data());
     segment.header_bytes = static_cast<uint16_t>(text.size());
     EXPECT_EQ(lane.Send({&segment, 1}), 1u);
@@ -89,6 +93,8 @@ class VerbsFixture : public ::testing::Test {
         one.immediate = out[i].immediate;
         one.placed = out[i].placed_bytes;
         one.entropy = out[i].entropy;
+        one.marked = out[i].congestion_experienced;
+        one.received_at = out[i].received_at;
       }
     }
     return result;
