@@ -72,6 +72,8 @@ std::vector<uint32_t> FakeVerbs::PathQps(uint32_t device) const {
 }
 
 ibv_qp_type FakeVerbs::TypeOf(uint32_t qp_number) const { return qps_.at(qp_number)->qp_type; }
+uint32_t FakeVerbs::FlowLabelOf(uint32_t qp_number) const { return qps_.at(qp_number)->flow_label; }
+uint16_t FakeVerbs::UdpPortOf(uint32_t qp_number) const { return qps_.at(qp_number)->udp_port; }
 
 void FakeVerbs::Tell(Context* context, const ibv_async_event& event) {
   context->events.push_back(event);
@@ -373,6 +375,8 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if ((mask & IBV_QP_AV) != 0) {
     qp.to_device = attributes->ah_attr.grh.dgid.raw[15] - 1u;
     qp.traffic_class = attributes->ah_attr.grh.traffic_class;
+    qp.flow_label = attributes->ah_attr.grh.flow_label;
+    if (qp.flow_label >> 20 != 0) Violate("a flow label of more than 20 bits");
   }
   if (next == IBV_QPS_ERR) qp.stopped = true;
   if (next == IBV_QPS_RESET) {
@@ -382,6 +386,13 @@ int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   if (next == IBV_QPS_RTR && qp.qp_type != IBV_QPT_UD && (mask & IBV_QP_DEST_QPN) == 0) Violate("RTR without a peer");
   qp.state = next;
   return allowed ? 0 : EINVAL;
+}
+
+int FakeVerbs::SetUdpPort(ibv_qp* handle, uint16_t port) {
+  auto& qp = *static_cast<Qp*>(handle);
+  if (qp.qp_type == IBV_QPT_UD || qp.state != IBV_QPS_RTS) Violate("a UDP source port for a QP that takes none");
+  if (devices_[qp.device].udp_port_error == 0) qp.udp_port = port;
+  return devices_[qp.device].udp_port_error;
 }
 
 int FakeVerbs::DestroyQp(ibv_qp* handle) {

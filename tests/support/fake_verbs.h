@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -57,6 +58,11 @@ class FakeVerbs final : public VerbsCalls {
   // Numbers of the connected QPs of a device that nobody has stopped, the oldest first.
   std::vector<uint32_t> PathQps(uint32_t device) const;
   ibv_qp_type TypeOf(uint32_t qp_number) const;
+  // From here on the card answers the choice of a UDP source port with this; before: EOPNOTSUPP.
+  void AnswerUdpPorts(uint32_t device, int error) { devices_[device].udp_port_error = error; }
+  uint32_t FlowLabelOf(uint32_t qp_number) const;
+  // 0: nobody has chosen one.
+  uint16_t UdpPortOf(uint32_t qp_number) const;
   // From here on cards take no dma-bufs.
   void RefuseDmaBufs() { takes_dma_bufs_ = false; }
   // How memory came to be registered, in order, as (address, bytes, by dma-buf).
@@ -107,6 +113,7 @@ class FakeVerbs final : public VerbsCalls {
   ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) override;
   int ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override;
   int DestroyQp(ibv_qp* qp) override;
+  int SetUdpPort(ibv_qp* qp, uint16_t port) override;
   int PostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
   int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
 
@@ -121,6 +128,7 @@ class FakeVerbs final : public VerbsCalls {
     bool up = true;
     bool gids = true;
     bool jammed = false;
+    int udp_port_error = EOPNOTSUPP;
     std::vector<uint32_t> free_numbers;  // of its connected QPs, the last destroyed at the end
     std::set<Context*> open;
   };

@@ -35,6 +35,8 @@ struct FakeVerbs::Qp : ibv_qp {
   uint32_t to_qp = 0;
   uint32_t to_device = 0;
   uint8_t traffic_class = 0;
+  uint32_t flow_label = 0;
+  uint16_t udp_port = 0;
   bool stopped = false;  // by its owner
   uint64_t posted = 0;   // sends
   uint64_t retired = 0;  // sends that a polled completion covers

@@ -47,6 +47,8 @@ class VerbsCalls {
   virtual ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) = 0;
   virtual int ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) = 0;
   virtual int DestroyQp(ibv_qp* qp) = 0;
+  // mlx5dv_modify_qp_udp_sport, of a connected QP that is ready to send. EOPNOTSUPP where there is no such thing.
+  virtual int SetUdpPort(ibv_qp* qp, uint16_t port) = 0;
   virtual int PostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) = 0;
   virtual int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
 };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "transport/lane/verbs/verbs_flow.h"
 
 namespace paceline {
 namespace {
@@ -167,7 +169,7 @@ absl::StatusOr<ibv_qp*> VerbsCard::MakePathQp(ibv_qp_type type, uint32_t* inline
   return Failed(port_, "ibv_modify_qp (INIT)", error);
 }
 
-ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint8_t traffic_class) const {
+ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, uint8_t traffic_class) const {
   ibv_ah_attr route{};
   route.port_num = port_.number;
   route.dlid = lid;
@@ -176,6 +178,7 @@ ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint8_t traffic_
   route.grh.sgid_index = port_.gid_index;
   route.grh.hop_limit = kHopLimit;
   route.grh.traffic_class = traffic_class;
+  if (port_.ethernet) route.grh.flow_label = flow_label;
   return route;
 }
 
@@ -185,7 +188,7 @@ absl::Status VerbsCard::ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remot
   attributes.path_mtu = MtuCode(std::min(remote.mtu, port_.mtu));
   attributes.dest_qp_num = remote.qp_number;
   attributes.rq_psn = remote.psn;
-  attributes.ah_attr = Route(remote.gid, remote.lid, 0);  // a mark on a write nobody would see
+  attributes.ah_attr = Route(remote.gid, remote.lid, remote.flow_label, 0);  // a mark on a write nobody would see
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type == IBV_QPT_RC) {
     attributes.min_rnr_timer = kReceiverNotReadyTimer;
@@ -195,7 +198,7 @@ absl::Status VerbsCard::ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remot
   return error == 0 ? absl::OkStatus() : Failed(port_, "ibv_modify_qp (RTR)", error);
 }
 
-absl::Status VerbsCard::ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn) {
+absl::Status VerbsCard::ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn, uint32_t flow_label) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.sq_psn = psn;
@@ -207,7 +210,20 @@ absl::Status VerbsCard::ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn) 
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
   const int error = calls_->ModifyQp(qp, &attributes, mask);
-  return error == 0 ? absl::OkStatus() : Failed(port_, "ibv_modify_qp (RTS)", error);
+  if (error != 0) return Failed(port_, "ibv_modify_qp (RTS)", error);
+  ChooseUdpPort(qp, flow_label);
+  return absl::OkStatus();
+}
+
+// Says in so many words what the flow label says, to cards whose driver does not listen to that. They work without.
+void VerbsCard::ChooseUdpPort(ibv_qp* qp, uint32_t flow_label) {
+  if (!port_.ethernet || !takes_udp_ports_) return;
+  const int error = calls_->SetUdpPort(qp, VerbsUdpPort(flow_label));
+  if (error == 0) return;
+  takes_udp_ports_ = false;
+  if (error == EOPNOTSUPP) return;
+  std::fprintf(stderr, "paceline: verbs lane %s: the card takes no UDP source ports (%s); it chooses them itself.\n",
+               port_.name().c_str(), std::strerror(error));
 }
 
 bool VerbsCard::Stop(ibv_qp* qp) {

@@ -73,9 +73,10 @@ class VerbsCard {
     uint32_t qp_number = 0;
     uint32_t psn = 0;  // what the peer's first packet has
     uint32_t mtu = 0;  // bytes
+    uint32_t flow_label = 0;
   };
   absl::Status ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remote& remote);
-  absl::Status ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn);
+  absl::Status ReadyToSend(ibv_qp* qp, ibv_qp_type type, uint32_t psn, uint32_t flow_label);
   // Nothing that was on its way to this QP is taken in from here on. False: the card has not done it, so it is not
   // known.
   bool Stop(ibv_qp* qp);
@@ -90,8 +91,9 @@ class VerbsCard {
   // What Drain has taken in and Poll has not handed out.
   std::span<ibv_wc> drained() { return std::span(drained_).subspan(drained_next_); }
 
-  // `traffic_class`: of the IP header or the GRH, the two low bits of which are those of ECN.
-  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid, uint8_t traffic_class) const;
+  // `flow_label`: see verbs_flow.h; on InfiniBand without meaning. `traffic_class`: of the IP header or the GRH, the
+  // two low bits of which are those of ECN.
+  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, uint8_t traffic_class) const;
 
   // Posts receives for writes until there are options().arrivals of them.
   void RefillArrivals();
@@ -100,6 +102,7 @@ class VerbsCard {
  private:
   VerbsCard(VerbsCalls& calls, const VerbsPort& port) : calls_(&calls), port_(port) {}
   absl::Status Start(const VerbsCardOptions& options);
+  void ChooseUdpPort(ibv_qp* qp, uint32_t flow_label);
 
   VerbsCalls* calls_;
   VerbsPort port_;
@@ -112,6 +115,7 @@ class VerbsCard {
   uint32_t arrivals_posted_ = 0;
   std::vector<ibv_wc> drained_;
   size_t drained_next_ = 0;
+  bool takes_udp_ports_ = true;  // as far as is known
 };
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "transport/lane/verbs/verbs_mlx5.h"
 
 namespace paceline {
 namespace {
@@ -104,6 +105,7 @@ class VerbsLibrary final : public VerbsCalls {
   ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) override { return create_qp_(pd, attributes); }
   int ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) override { return modify_qp_(qp, attributes, mask); }
   int DestroyQp(ibv_qp* qp) override { return destroy_qp_(qp); }
+  int SetUdpPort(ibv_qp* qp, uint16_t port) override { return SetMlx5UdpPort(qp, port); }
   int PostSend(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override { return ibv_post_send(qp, first, bad); }
   int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override { return ibv_post_recv(qp, first, bad); }
 

@@ -31,7 +31,7 @@ struct VerbsParts {
     if (!datagrams.ok()) return datagrams.status();
     parts.datagrams = *std::move(datagrams);
     parts.memory = std::make_unique<VerbsMemory>(parts.card.get());
-    parts.peers = std::make_unique<VerbsPeers>(parts.card.get());
+    parts.peers = std::make_unique<VerbsPeers>(parts.card.get(), parts.datagrams->qp_number());
     parts.targets = std::make_unique<VerbsTargets>(parts.card.get(), parts.card->options().targets);
     return parts;
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/lane/verbs/verbs_flow.h"
+
 namespace paceline {
 namespace {
 
@@ -132,10 +134,15 @@ void VerbsPaths::OnMessage(uint32_t peer, const VerbsMessage& message, Time now)
     return;
   }
   const VerbsAddress& address = parts_.peers->Find(peer)->address;
-  const VerbsCard::Remote remote = {
-      .gid = address.gid, .lid = address.lid, .qp_number = message.qp_number, .psn = message.psn, .mtu = message.mtu};
+  const uint32_t flow_label = VerbsFlowLabel(epoch_, path->attempt);
+  const VerbsCard::Remote remote = {.gid = address.gid,
+                                    .lid = address.lid,
+                                    .qp_number = message.qp_number,
+                                    .psn = message.psn,
+                                    .mtu = message.mtu,
+                                    .flow_label = flow_label};
   if (!parts_.card->ReadyToReceive(path->qp, qp_type(), remote).ok() ||
-      !parts_.card->ReadyToSend(path->qp, qp_type(), PsnOf(path->attempt)).ok()) {
+      !parts_.card->ReadyToSend(path->qp, qp_type(), PsnOf(path->attempt), flow_label).ok()) {
     End(path, true);
     return;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "transport/lane/verbs/verbs_flow.h"
+
 namespace paceline {
 namespace {
 
@@ -14,7 +16,8 @@ VerbsPeers::~VerbsPeers() {
 }
 
 ibv_ah* VerbsPeers::MakeRoute(const VerbsAddress& address, uint8_t traffic_class) const {
-  ibv_ah_attr route = card_->Route(address.gid, address.lid, traffic_class);
+  const uint32_t flow_label = VerbsFlowLabel(qp_number_, address.qp_number);
+  ibv_ah_attr route = card_->Route(address.gid, address.lid, flow_label, traffic_class);
   return card_->calls().CreateAh(card_->pd(), &route);
 }
 

@@ -30,7 +30,8 @@ class VerbsPeers {
     }
   };
 
-  explicit VerbsPeers(VerbsCard* card) : card_(card), peers_(1) {}
+  // `qp_number`: from which datagrams leave.
+  VerbsPeers(VerbsCard* card, uint32_t qp_number) : card_(card), qp_number_(qp_number), peers_(1) {}
   ~VerbsPeers();
   VerbsPeers(const VerbsPeers&) = delete;
   VerbsPeers& operator=(const VerbsPeers&) = delete;
@@ -53,6 +54,7 @@ class VerbsPeers {
   void EndRoutes(const Peer& peer);
 
   VerbsCard* card_;
+  uint32_t qp_number_;
   std::vector<Peer> peers_;  // by number
   std::vector<uint32_t> free_;
   std::deque<uint32_t> idle_;  // without references, the oldest first

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "transport/lane/verbs/verbs_flow.h"
+
 namespace paceline {
 namespace {
 
@@ -93,8 +95,12 @@ std::optional<VerbsMessage> VerbsTargets::OnMessage(const VerbsAddress& source, 
   uint32_t unused = 0;
   auto qp = card_->MakePathQp(TypeOf(message.service), &unused);
   if (!qp.ok()) return answer;
-  const VerbsCard::Remote remote = {
-      .gid = source.gid, .lid = source.lid, .qp_number = message.qp_number, .psn = message.psn, .mtu = message.mtu};
+  const VerbsCard::Remote remote = {.gid = source.gid,
+                                    .lid = source.lid,
+                                    .qp_number = message.qp_number,
+                                    .psn = message.psn,
+                                    .mtu = message.mtu,
+                                    .flow_label = VerbsFlowLabel(message.epoch, message.attempt)};
   if (!card_->ReadyToReceive(*qp, TypeOf(message.service), remote).ok()) {
     card_->Destroy(*qp);
     return answer;
