@@ -60,7 +60,7 @@ void FakeVerbs::FailQp(uint32_t number) {
   ibv_async_event event{};
   event.event_type = IBV_EVENT_QP_FATAL;
   event.element.qp = qp;
-  Tell(static_cast<Context*>(qp->context), event);
+  Tell(Context::Of(qp->context), event);
 }
 
 std::vector<uint32_t> FakeVerbs::PathQps(uint32_t device) const {
@@ -77,7 +77,33 @@ uint16_t FakeVerbs::UdpPortOf(uint32_t qp_number) const { return qps_.at(qp_numb
 
 void FakeVerbs::Tell(Context* context, const ibv_async_event& event) {
   context->events.push_back(event);
-  Ring(context->async_fd);
+  Ring(context->context.async_fd);
+}
+
+void FakeVerbs::OfferClock(uint32_t device, uint64_t kilohertz, double per_million, std::function<Time()> host) {
+  devices_[device].kilohertz = kilohertz;
+  devices_[device].per_million = per_million;
+  devices_[device].host = std::move(host);
+}
+
+uint64_t FakeVerbs::TicksOf(uint32_t device) const {
+  const Device& its = devices_[device];
+  if (its.kilohertz == 0) return 0;
+  const double nanos_per_tick = 1e6 / static_cast<double>(its.kilohertz) / (1 + its.per_million / 1e6);
+  return 1000 + static_cast<uint64_t>(static_cast<double>(its.host().nanos()) / nanos_per_tick);
+}
+
+VerbsClockFacts FakeVerbs::QueryClock(ibv_context* context) {
+  const uint64_t kilohertz = devices_[Context::Of(context)->number].kilohertz;
+  return {kilohertz > 0 ? ~uint64_t{0} : 0, kilohertz};
+}
+
+int FakeVerbs::ReadClock(ibv_context* context, VerbsClockReading* reading) {
+  const uint32_t number = Context::Of(context)->number;
+  if (devices_[number].kilohertz == 0) return EOPNOTSUPP;
+  const Time now = devices_[number].host();
+  *reading = {TicksOf(number), now, now};
+  return 0;
 }
 
 // ---- devices
@@ -91,18 +117,20 @@ ibv_device** FakeVerbs::GetDeviceList(int* count) {
 }
 
 ibv_context* FakeVerbs::OpenDevice(ibv_device* device) {
-  auto* context = new Context;
-  context->device = device;
-  context->async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  auto* context = new Context{};
+  context->sz = sizeof(verbs_context);
+  context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context->context.device = device;
+  context->context.async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   while (&devices_[context->number].device != device) ++context->number;
   devices_[context->number].open.insert(context);
   others_.insert(context);
-  return context;
+  return &context->context;
 }
 
 int FakeVerbs::CloseDevice(ibv_context* handle) {
-  auto* context = static_cast<Context*>(handle);
-  close(context->async_fd);
+  auto* context = Context::Of(handle);
+  close(context->context.async_fd);
   devices_[context->number].open.erase(context);
   others_.erase(context);
   delete context;
@@ -120,7 +148,7 @@ int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) {
 
 int FakeVerbs::QueryPort(ibv_context* context, uint8_t, ibv_port_attr* attributes) {
   *attributes = {};
-  attributes->state = devices_[static_cast<Context*>(context)->number].up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attributes->state = devices_[Context::Of(context)->number].up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes->active_mtu = IBV_MTU_4096;
   attributes->link_layer = IBV_LINK_LAYER_ETHERNET;
   attributes->active_speed = 64;
@@ -136,7 +164,7 @@ std::array<uint8_t, 16> FakeVerbs::GidOf(uint32_t device) const {
 }
 
 int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_entry* entry) {
-  const uint32_t number = static_cast<Context*>(context)->number;
+  const uint32_t number = Context::Of(context)->number;
   if (index > 1 || !devices_[number].gids) return ENODATA;
   *entry = {};
   entry->gid_type = IBV_GID_TYPE_ROCE_V2;
@@ -150,9 +178,9 @@ int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_
 }
 
 int FakeVerbs::GetAsyncEvent(ibv_context* handle, ibv_async_event* event) {
-  auto* context = static_cast<Context*>(handle);
+  auto* context = Context::Of(handle);
   if (context->events.empty()) {
-    Quiet(context->async_fd);
+    Quiet(context->context.async_fd);
     return -1;
   }
   *event = context->events.front();
@@ -259,12 +287,19 @@ ibv_cq* FakeVerbs::CreateCq(ibv_context* context, int entries, ibv_comp_channel*
   cq->channel = channel;
   cq->entries = static_cast<size_t>(entries);
   others_.insert(cq);
+  return ibv_cq_ex_to_cq(cq);
+}
+
+ibv_cq* FakeVerbs::CreateTimedCq(ibv_context* context, int entries, ibv_comp_channel* channel) {
+  ibv_cq* cq = devices_[Context::Of(context)->number].kilohertz > 0 ? CreateCq(context, entries, channel) : nullptr;
+  if (cq != nullptr) Cq::Of(cq)->timed = true;
   return cq;
 }
 
-int FakeVerbs::DestroyCq(ibv_cq* cq) {
+int FakeVerbs::DestroyCq(ibv_cq* handle) {
+  Cq* cq = Cq::Of(handle);
   others_.erase(cq);
-  delete static_cast<Cq*>(cq);
+  delete cq;
   return 0;
 }
 
@@ -275,19 +310,45 @@ int FakeVerbs::GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq) {
 }
 
 int FakeVerbs::ReqNotifyCq(ibv_cq* cq) {
-  static_cast<Cq*>(cq)->armed = true;
+  Cq::Of(cq)->armed = true;
   return 0;
 }
 
 void FakeVerbs::Complete(Cq& cq, const ibv_wc& completion) {
   if (cq.completions.size() == cq.entries) Violate("a completion queue overran");
-  cq.completions.push_back(completion);
+  VerbsCompletion& last = cq.completions.emplace_back();
+  static_cast<ibv_wc&>(last) = completion;
+  last.ticks = TicksOf(Context::Of(cq.context)->number);
   if (std::exchange(cq.armed, false)) Ring(cq.channel->fd);
 }
 
 int FakeVerbs::PollCq(ibv_cq* handle, int most, ibv_wc* completions) {
+  Cq& cq = *Cq::Of(handle);
+  if (cq.timed) Violate("a queue with times was polled as one without");
+  VerbsCompletion one;
+  int count = 0;
+  for (; count < most && Poll(cq, 1, &one) == 1; ++count) completions[count] = one;
+  return count;
+}
+
+int FakeVerbs::PollTimedCq(ibv_cq* handle, int most, VerbsCompletion* completions) {
+  Cq& cq = *Cq::Of(handle);
+  if (!cq.timed) Violate("a queue without times was polled as one with");
+  const int count = Poll(cq, most, completions);
+  for (int i = 0; i < count; ++i) {
+    const VerbsCompletion& one = completions[i];
+    if (one.status == IBV_WC_SUCCESS) continue;
+    VerbsCompletion known{};
+    known.wr_id = one.wr_id;
+    known.status = one.status;
+    known.qp_num = one.qp_num;
+    completions[i] = known;
+  }
+  return count;
+}
+
+int FakeVerbs::Poll(Cq& cq, int most, VerbsCompletion* completions) {
   Deliver();
-  auto& cq = *static_cast<Cq*>(handle);
   int count = 0;
   for (; count < most && !cq.completions.empty(); ++count) {
     completions[count] = cq.completions.front();
@@ -331,7 +392,7 @@ FakeVerbs::Qp* FakeVerbs::FindQp(uint32_t number) {
 ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   auto* qp = new Qp;
   qp->context = pd->context;
-  qp->device = static_cast<Context*>(pd->context)->number;
+  qp->device = Context::Of(pd->context)->number;
   qp->send_cq = attributes->send_cq;
   qp->recv_cq = attributes->recv_cq;
   qp->srq = attributes->srq;
@@ -359,7 +420,7 @@ void FakeVerbs::Fail(Qp& qp) {
     flushed.wr_id = receive.id;
     flushed.status = IBV_WC_WR_FLUSH_ERR;
     flushed.qp_num = qp.qp_num;
-    Complete(*static_cast<Cq*>(qp.recv_cq), flushed);
+    Complete(*Cq::Of(qp.recv_cq), flushed);
   }
 }
 
@@ -401,7 +462,7 @@ int FakeVerbs::DestroyQp(ibv_qp* handle) {
   if (qp->qp_type != IBV_QPT_UD) devices_[qp->device].free_numbers.push_back(qp->qp_num);
   // A card may forget what it had to say of the QP.
   for (ibv_cq* queue : {qp->send_cq, qp->recv_cq}) {
-    std::erase_if(static_cast<Cq*>(queue)->completions, [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
+    std::erase_if(Cq::Of(queue)->completions, [qp](const ibv_wc& wc) { return wc.qp_num == qp->qp_num; });
   }
   delete qp;
   return 0;

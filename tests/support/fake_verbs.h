@@ -63,6 +63,10 @@ class FakeVerbs final : public VerbsCalls {
   uint32_t FlowLabelOf(uint32_t qp_number) const;
   // 0: nobody has chosen one.
   uint16_t UdpPortOf(uint32_t qp_number) const;
+  // From here on the card has a clock, by which completions are told: it stood at 1000 when `host`'s was at 0, says
+  // that it counts at `kilohertz`, and counts `per_million` faster.
+  void OfferClock(uint32_t device, uint64_t kilohertz, double per_million, std::function<Time()> host);
+  uint64_t TicksOf(uint32_t device) const;
   // From here on cards take no dma-bufs.
   void RefuseDmaBufs() { takes_dma_bufs_ = false; }
   // How memory came to be registered, in order, as (address, bytes, by dma-buf).
@@ -107,6 +111,10 @@ class FakeVerbs final : public VerbsCalls {
   void AckCqEvents(ibv_cq*, unsigned) override {}
   int ReqNotifyCq(ibv_cq* cq) override;
   int PollCq(ibv_cq* cq, int most, ibv_wc* completions) override;
+  VerbsClockFacts QueryClock(ibv_context* context) override;
+  int ReadClock(ibv_context* context, VerbsClockReading* reading) override;
+  ibv_cq* CreateTimedCq(ibv_context* context, int entries, ibv_comp_channel* channel) override;
+  int PollTimedCq(ibv_cq* cq, int most, VerbsCompletion* completions) override;
   ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attributes) override;
   int DestroySrq(ibv_srq* srq) override;
   int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override;
@@ -129,6 +137,9 @@ class FakeVerbs final : public VerbsCalls {
     bool gids = true;
     bool jammed = false;
     int udp_port_error = EOPNOTSUPP;
+    uint64_t kilohertz = 0;  // of its clock; 0: it has none
+    double per_million = 0;
+    std::function<Time()> host;
     std::vector<uint32_t> free_numbers;  // of its connected QPs, the last destroyed at the end
     std::set<Context*> open;
   };
@@ -149,6 +160,7 @@ class FakeVerbs final : public VerbsCalls {
   void DeliverWrite(const Packet& packet, Qp& to);
   void DeliverDatagram(const Packet& packet, Qp& to);
   void Complete(Cq& cq, const ibv_wc& completion);
+  int Poll(Cq& cq, int most, VerbsCompletion* completions);
   void Fail(Qp& qp);
   static void Tell(Context* context, const ibv_async_event& event);
   Qp* FindQp(uint32_t number);

@@ -9,14 +9,19 @@
 
 namespace paceline::support {
 
-struct FakeVerbs::Context : ibv_context {
+struct FakeVerbs::Context : verbs_context {
+  static Context* Of(ibv_context* handle) { return static_cast<Context*>(verbs_get_ctx(handle)); }
+
   uint32_t number = 0;
   std::deque<ibv_async_event> events;
 };
-struct FakeVerbs::Cq : ibv_cq {
+struct FakeVerbs::Cq : ibv_cq_ex {
+  static Cq* Of(ibv_cq* handle) { return static_cast<Cq*>(reinterpret_cast<ibv_cq_ex*>(handle)); }
+
   size_t entries = 0;
   bool armed = false;
-  std::deque<ibv_wc> completions;
+  bool timed = false;
+  std::deque<VerbsCompletion> completions;
 };
 struct FakeVerbs::Srq : ibv_srq {
   size_t most = 0;

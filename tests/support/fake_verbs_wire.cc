@@ -45,7 +45,7 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
     if (qp.state == IBV_QPS_ERR || !devices_[qp.device].up) {
       qp.state = IBV_QPS_ERR;
       done.status = IBV_WC_WR_FLUSH_ERR;
-      Complete(*static_cast<Cq*>(qp.send_cq), done);
+      Complete(*Cq::Of(qp.send_cq), done);
       continue;
     }
     Packet packet;
@@ -79,7 +79,7 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
       packet.bytes.insert(packet.bytes.end(), bytes, bytes + piece.length);
     }
     wire_.push_back(std::move(packet));
-    if ((first->send_flags & IBV_SEND_SIGNALED) != 0) Complete(*static_cast<Cq*>(qp.send_cq), done);
+    if ((first->send_flags & IBV_SEND_SIGNALED) != 0) Complete(*Cq::Of(qp.send_cq), done);
   }
   return 0;
 }
@@ -119,7 +119,7 @@ void FakeVerbs::DeliverWrite(const Packet& packet, Qp& to) {
   arrived.imm_data = packet.immediate;
   arrived.qp_num = to.qp_num;
   arrived.wc_flags = IBV_WC_WITH_IMM;
-  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
+  Complete(*Cq::Of(to.recv_cq), arrived);
 }
 
 void FakeVerbs::WriteRoute(const Packet& packet, uint8_t* at) const {
@@ -158,7 +158,7 @@ void FakeVerbs::DeliverDatagram(const Packet& packet, Qp& to) {
       arrived.imm_data = packet.immediate;
     }
   }
-  Complete(*static_cast<Cq*>(to.recv_cq), arrived);
+  Complete(*Cq::Of(to.recv_cq), arrived);
 }
 
 }  // namespace paceline::support

@@ -4,6 +4,7 @@
 //
 // FAKE_VERBS_DMA_BUF: "none": the cards take no dma-bufs; "fake0": only this one does; "full": they would, and have no
 // room for any.
+// FAKE_VERBS_CLOCK: the cards have clocks, by the time that fake_verbs_set_time has set.
 //
 // Thread rule: any thread, one at a time.
 #include <infiniband/verbs.h>
@@ -24,10 +25,19 @@ namespace {
 using paceline::support::FakeVerbs;
 
 std::mutex mutex;
+paceline::Time card_time;
+
+FakeVerbs* MakeCards() {
+  auto* cards = new FakeVerbs(2);
+  for (uint32_t device = 0; std::getenv("FAKE_VERBS_CLOCK") != nullptr && device < 2; ++device) {
+    cards->OfferClock(device, 1'000'000, 0, [] { return card_time; });
+  }
+  return cards;
+}
 
 // Never ended: cards may be open when the process ends.
 FakeVerbs& Cards() {
-  static auto* const cards = new FakeVerbs(2);
+  static auto* const cards = MakeCards();
   return *cards;
 }
 
@@ -59,6 +69,51 @@ int PostRecv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   return Locked([&](FakeVerbs& cards) { return cards.PostRecv(qp, first, bad); });
 }
 
+// A queue with times as its user sees it: one completion at a time.
+paceline::VerbsCompletion current;
+
+int NextPoll(ibv_cq_ex* cq) {
+  const int count = Locked([&](FakeVerbs& cards) { return cards.PollTimedCq(ibv_cq_ex_to_cq(cq), 1, &current); });
+  cq->wr_id = current.wr_id;
+  cq->status = current.status;
+  return count == 1 ? 0 : ENOENT;
+}
+
+ibv_cq_ex* CreateCqEx(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
+  ibv_cq* handle = Locked([&](FakeVerbs& cards) {
+    return cards.CreateTimedCq(context, static_cast<int>(attributes->cqe), attributes->channel);
+  });
+  if (handle == nullptr) return nullptr;
+  auto* cq = reinterpret_cast<ibv_cq_ex*>(handle);
+  cq->start_poll = [](ibv_cq_ex* queue, ibv_poll_cq_attr*) { return NextPoll(queue); };
+  cq->next_poll = NextPoll;
+  cq->end_poll = [](ibv_cq_ex*) {};
+  cq->read_opcode = [](ibv_cq_ex*) { return current.opcode; };
+  cq->read_byte_len = [](ibv_cq_ex*) { return current.byte_len; };
+  cq->read_imm_data = [](ibv_cq_ex*) { return current.imm_data; };
+  cq->read_qp_num = [](ibv_cq_ex*) { return current.qp_num; };
+  cq->read_src_qp = [](ibv_cq_ex*) { return current.src_qp; };
+  cq->read_wc_flags = [](ibv_cq_ex*) { return static_cast<unsigned>(current.wc_flags); };
+  cq->read_slid = [](ibv_cq_ex*) { return uint32_t{current.slid}; };
+  cq->read_completion_ts = [](ibv_cq_ex*) { return current.ticks; };
+  return cq;
+}
+
+int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input*, ibv_device_attr_ex* attributes, size_t) {
+  *attributes = {};
+  const auto facts = Locked([&](FakeVerbs& cards) { return cards.QueryClock(context); });
+  attributes->completion_timestamp_mask = facts.mask;
+  attributes->hca_core_clock = facts.kilohertz;
+  return 0;
+}
+
+int QueryRtValues(ibv_context* context, ibv_values_ex* values) {
+  paceline::VerbsClockReading reading;
+  const int error = Locked([&](FakeVerbs& cards) { return cards.ReadClock(context, &reading); });
+  values->raw_clock = {0, static_cast<long>(reading.ticks)};
+  return error;
+}
+
 }  // namespace
 
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier): the library's names.
@@ -77,6 +132,10 @@ ibv_context* ibv_open_device(ibv_device* device) {
   context->ops.post_srq_recv = PostSrqRecv;
   context->ops.post_send = PostSend;
   context->ops.post_recv = PostRecv;
+  verbs_context* extended = verbs_get_ctx(context);
+  extended->create_cq_ex = CreateCqEx;
+  extended->query_device_ex = QueryDeviceEx;
+  extended->query_rt_values = QueryRtValues;
   return context;
 }
 int ibv_close_device(ibv_context* context) {
@@ -168,6 +227,12 @@ int ibv_destroy_qp(ibv_qp* qp) {
 // What the cards have found wrong with how they were used; empty: nothing.
 const char* fake_verbs_violation() {
   return Locked([](FakeVerbs& cards) { return cards.violations().empty() ? "" : cards.violations().front().c_str(); });
+}
+
+// What the cards' clocks go by.
+void fake_verbs_set_time(int64_t nanos) {
+  const std::lock_guard lock(mutex);
+  card_time = paceline::Time::FromNanos(nanos);
 }
 
 }  // extern "C"

@@ -1,5 +1,6 @@
-// The calls of libibverbs that the lane makes, each with the meaning of its manual page (ibv_..., rdma-core). The lane
-// knows no other way to a card: the library is behind verbs_library.h, and tests put cards of their own here.
+// The calls of libibverbs that the lane makes, each with the meaning of its manual page (ibv_..., rdma-core) where
+// nothing else is said. The lane knows no other way to a card: the library is behind verbs_library.h, and tests put
+// cards of their own here.
 //
 // Thread rule: as libibverbs; an object made here is used by one thread at a time.
 // Ownership: the lane destroys what it has made, before the calls themselves go.
@@ -7,7 +8,28 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+
+#include "transport/base/time.h"
+
 namespace paceline {
+
+// A completion, and when it came: what the card's clock showed, on queues of CreateTimedCq.
+struct VerbsCompletion : ibv_wc {
+  uint64_t ticks;
+};
+
+// What a card says of its clock (ibv_query_device_ex).
+struct VerbsClockFacts {
+  uint64_t mask = 0;       // the bits that it counts with; 0: completions have no times
+  uint64_t kilohertz = 0;  // 0: not known
+};
+
+// What it showed, between two looks at the host's (CLOCK_MONOTONIC).
+struct VerbsClockReading {
+  uint64_t ticks = 0;
+  Time before, after;
+};
 
 class VerbsCalls {
  public:
@@ -40,6 +62,15 @@ class VerbsCalls {
   virtual void AckCqEvents(ibv_cq* cq, unsigned count) = 0;
   virtual int ReqNotifyCq(ibv_cq* cq) = 0;
   virtual int PollCq(ibv_cq* cq, int most, ibv_wc* completions) = 0;
+
+  virtual VerbsClockFacts QueryClock(ibv_context* context) = 0;
+  // 0 or an error (ibv_query_rt_values_ex).
+  virtual int ReadClock(ibv_context* context, VerbsClockReading* reading) = 0;
+  // A queue whose completions have times (ibv_create_cq_ex); nullptr with errno EOPNOTSUPP where there are none. It is
+  // polled with PollTimedCq alone, which fills in what the lane needs: of completions with an error wr_id, status and
+  // qp_num, of others also opcode, byte_len, imm_data, src_qp, wc_flags, slid and the time.
+  virtual ibv_cq* CreateTimedCq(ibv_context* context, int entries, ibv_comp_channel* channel) = 0;
+  virtual int PollTimedCq(ibv_cq* cq, int most, VerbsCompletion* completions) = 0;
 
   virtual ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attributes) = 0;
   virtual int DestroySrq(ibv_srq* srq) = 0;

@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t kLeastPaths = 8;
 constexpr uint32_t kInlineBytes = 128;
 constexpr uint32_t kRefill = 64;
+constexpr size_t kPolled = 64;
 constexpr uint8_t kHopLimit = 64;
 // RC only: 4.096 us * 2^14 = 67 ms, seven times, then the QP fails.
 constexpr uint8_t kAckTimeout = 14;
@@ -75,8 +76,9 @@ absl::Status VerbsCard::Start(const VerbsCardOptions& options) {
   channel_ = calls_->CreateCompChannel(context_);
   if (channel_ == nullptr) return Failed(port_, "ibv_create_comp_channel", errno);
   if (!SetNonBlocking(channel_->fd) || !SetNonBlocking(context_->async_fd)) return Failed(port_, "fcntl", errno);
-  const uint32_t entries = fixed + options_.paths * options_.writes_per_path;
-  cq_ = calls_->CreateCq(context_, static_cast<int>(entries), channel_);
+  const auto entries = static_cast<int>(fixed + options_.paths * options_.writes_per_path);
+  cq_ = MakeTimedCq(entries);
+  if (cq_ == nullptr) cq_ = calls_->CreateCq(context_, entries, channel_);
   if (cq_ == nullptr) return Failed(port_, "ibv_create_cq", errno);
   ibv_srq_init_attr shared{};
   shared.attr.max_wr = options_.arrivals;
@@ -86,6 +88,25 @@ absl::Status VerbsCard::Start(const VerbsCardOptions& options) {
   RefillArrivals();
   if (arrivals_posted_ < options_.arrivals) return Failed(port_, "ibv_post_srq_recv", ENOMEM);
   return absl::OkStatus();
+}
+
+ibv_cq* VerbsCard::MakeTimedCq(int entries) {
+  const VerbsClockFacts facts = calls_->QueryClock(context_);
+  if (facts.mask == 0 || facts.kilohertz == 0) return nullptr;
+  VerbsClock clock(facts.mask, facts.kilohertz);
+  VerbsClockReading reading;
+  if (calls_->ReadClock(context_, &reading) != 0) return nullptr;
+  clock.OnReading(reading.ticks, reading.before, reading.after);
+  ibv_cq* cq = calls_->CreateTimedCq(context_, entries, channel_);
+  if (cq != nullptr) clock_ = clock;
+  return cq;
+}
+
+void VerbsCard::ReadClock() {
+  VerbsClockReading reading;
+  if (timed() && calls_->ReadClock(context_, &reading) == 0) {
+    clock_->OnReading(reading.ticks, reading.before, reading.after);
+  }
 }
 
 VerbsCard::~VerbsCard() {
@@ -232,7 +253,7 @@ bool VerbsCard::Stop(ibv_qp* qp) {
   return calls_->ModifyQp(qp, &attributes, IBV_QP_STATE) == 0;
 }
 
-size_t VerbsCard::Poll(std::span<ibv_wc> out) {
+size_t VerbsCard::Poll(std::span<VerbsCompletion> out) {
   if (drained_next_ < drained_.size()) {
     const size_t count = std::min(out.size(), drained_.size() - drained_next_);
     std::copy_n(drained_.begin() + static_cast<ptrdiff_t>(drained_next_), count, out.begin());
@@ -243,23 +264,31 @@ size_t VerbsCard::Poll(std::span<ibv_wc> out) {
     }
     return count;
   }
-  const int count = calls_->PollCq(cq_, static_cast<int>(out.size()), out.data());
+  return PollCard(out);
+}
+
+size_t VerbsCard::PollCard(std::span<VerbsCompletion> out) {
+  const auto most = static_cast<int>(std::min(out.size(), kPolled));
+  if (timed()) return static_cast<size_t>(std::max(calls_->PollTimedCq(cq_, most, out.data()), 0));
+  std::array<ibv_wc, kPolled> list;
+  const int count = calls_->PollCq(cq_, most, list.data());
+  for (int i = 0; i < count; ++i) static_cast<ibv_wc&>(out[i]) = list[i];
   return static_cast<size_t>(std::max(count, 0));
 }
 
 bool VerbsCard::Drain() {
-  std::array<ibv_wc, 64> list;
+  std::array<VerbsCompletion, kPolled> list;
   for (;;) {
-    const int count = calls_->PollCq(cq_, static_cast<int>(list.size()), list.data());
-    if (count <= 0) break;
-    drained_.insert(drained_.end(), list.begin(), list.begin() + count);
+    const size_t count = PollCard(list);
+    if (count == 0) break;
+    drained_.insert(drained_.end(), list.begin(), list.begin() + static_cast<ptrdiff_t>(count));
   }
   return drained_next_ < drained_.size();
 }
 
 void VerbsCard::PutBehind(uint64_t id) {
   Drain();
-  ibv_wc& last = drained_.emplace_back();
+  VerbsCompletion& last = drained_.emplace_back();
   last = {};
   last.wr_id = id;
 }

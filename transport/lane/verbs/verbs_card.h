@@ -5,8 +5,10 @@
 // the card goes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "transport/lane/lane.h"
 #include "transport/lane/verbs/verbs_address.h"
 #include "transport/lane/verbs/verbs_calls.h"
+#include "transport/lane/verbs/verbs_clock.h"
 #include "transport/lane/verbs/verbs_devices.h"
 
 namespace paceline {
@@ -83,13 +86,22 @@ class VerbsCard {
   void Destroy(ibv_qp* qp) { calls_->DestroyQp(qp); }
 
   // The next completions, at most as many as `out` holds.
-  size_t Poll(std::span<ibv_wc> out);
+  size_t Poll(std::span<VerbsCompletion> out);
   // Takes in all completions that there are now; Poll hands them out. False: there were none.
   bool Drain();
   // Poll hands it out, as a completion with this identifier, behind all that there are now.
   void PutBehind(uint64_t id);
   // What Drain has taken in and Poll has not handed out.
-  std::span<ibv_wc> drained() { return std::span(drained_).subspan(drained_next_); }
+  std::span<VerbsCompletion> drained() { return std::span(drained_).subspan(drained_next_); }
+
+  // Whether completions have times by the card's clock.
+  bool timed() const { return clock_.has_value(); }
+  // Compares that with the host's, on timed cards: to be called every few milliseconds, and after a sleep.
+  void ReadClock();
+  // When a completion without an error came, on timed cards; never after `now`. Else `now`.
+  Time CameAt(const VerbsCompletion& completion, Time now) const {
+    return timed() ? std::min(clock_->ToHost(completion.ticks), now) : now;
+  }
 
   // `flow_label`: see verbs_flow.h; on InfiniBand without meaning. `traffic_class`: of the IP header or the GRH, the
   // two low bits of which are those of ECN.
@@ -102,6 +114,9 @@ class VerbsCard {
  private:
   VerbsCard(VerbsCalls& calls, const VerbsPort& port) : calls_(&calls), port_(port) {}
   absl::Status Start(const VerbsCardOptions& options);
+  // nullptr: its completions have no times.
+  ibv_cq* MakeTimedCq(int entries);
+  size_t PollCard(std::span<VerbsCompletion> out);
   void ChooseUdpPort(ibv_qp* qp, uint32_t flow_label);
 
   VerbsCalls* calls_;
@@ -113,7 +128,8 @@ class VerbsCard {
   ibv_cq* cq_ = nullptr;
   ibv_srq* srq_ = nullptr;
   uint32_t arrivals_posted_ = 0;
-  std::vector<ibv_wc> drained_;
+  std::optional<VerbsClock> clock_;
+  std::vector<VerbsCompletion> drained_;
   size_t drained_next_ = 0;
   bool takes_udp_ports_ = true;  // as far as is known
 };

@@ -55,7 +55,7 @@ class VerbsLane final : public Lane {
   bool PrepareToWait() override;
 
  private:
-  bool Take(const ibv_wc& completion, RxSegment& segment, size_t at);
+  bool Take(const VerbsCompletion& completion, RxSegment& segment, size_t at);
   void OnOwnMessage(const VerbsDatagrams::Arrived& arrived);
   void SendOwn(const VerbsAddress& to, const VerbsMessage& message);
   void LookAtEvents();
@@ -98,6 +98,7 @@ absl::Status VerbsLane::Start(const VerbsLaneOptions& options) {
   capabilities_.remote_placement = true;
   capabilities_.max_write_bytes = port.mtu;
   capabilities_.ecn = port.ethernet;
+  capabilities_.rx_timestamps = parts_.card->timed();
   capabilities_.delay_error = kDelayError;
   capabilities_.keeps_bytes_intact = true;  // the card checks each packet (ICRC), the payload included
   capabilities_.burst_segments = kBurst;
@@ -186,13 +187,14 @@ size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
   if (std::exchange(prepared_, false) || now >= next_look_) {
     next_look_ = now + kLookAtEvents;
     LookAtEvents();
+    parts_.card->ReadClock();
   }
   // Here and nowhere later: it gives the card all buffers, and what this call finds stays the caller's until the next.
   if (RepairIsDue()) RepairDatagrams();
   paths_->Poll(now);
   parts_.targets->Poll(now);
   ++counters_.rx_calls;
-  std::array<ibv_wc, kBatch> completions;
+  std::array<VerbsCompletion, kBatch> completions;
   size_t count = 0;
   const size_t most = std::min(out.size(), kBatch);
   while (count < most) {
@@ -216,7 +218,7 @@ void VerbsLane::RepairDatagrams() {
 }
 
 // True: `segment` is filled.
-bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
+bool VerbsLane::Take(const VerbsCompletion& completion, RxSegment& segment, size_t at) {
   switch (WorkOf(completion.wr_id)) {
     case VerbsWork::kNothing:
       return false;
@@ -239,7 +241,7 @@ bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
       segment.data_bytes = static_cast<uint32_t>(arrived.bytes.size());
       segment.source = &sources_[at];
       segment.congestion_experienced = arrived.marked;
-      segment.received_at = now_;
+      segment.received_at = parts_.card->CameAt(completion, now_);
       ++counters_.rx_packets;
       counters_.rx_bytes += arrived.bytes.size();
       return true;
@@ -268,7 +270,7 @@ bool VerbsLane::Take(const ibv_wc& completion, RxSegment& segment, size_t at) {
       segment.entropy = writer->entropy;
       segment.immediate = be32toh(completion.imm_data);
       segment.placed_bytes = completion.byte_len;
-      segment.received_at = now_;
+      segment.received_at = parts_.card->CameAt(completion, now_);
       ++counters_.rx_packets;
       counters_.rx_bytes += completion.byte_len;
       return true;

@@ -1,4 +1,6 @@
-// What a verbs lane tells of congestion: marks of switches.
+// What a verbs lane tells of congestion: marks of switches, and when what arrived did so.
+#include <cstdlib>
+
 #include "tests/unit/transport/lane/verbs/verbs_fixture.h"
 
 namespace paceline::support {
@@ -49,6 +51,91 @@ TEST_P(VerbsMarksTest, OfWritesWouldBeSeenByNobodyAndAreNotAskedFor) {
   Send(segment);
   EXPECT_EQ(Immediates(Run()), List({1}));
   for (const uint8_t traffic_class : seen_) EXPECT_EQ(traffic_class, kNotCapable);
+}
+
+// Cards with clocks of their own, one fast and one slow.
+class VerbsTimesTest : public VerbsFixture {
+ protected:
+  void SetUp() override {
+    cards_.OfferClock(0, 156'250, 80, [this] { return now_; });
+    cards_.OfferClock(1, 156'250, -120, [this] { return now_; });
+    Start();
+  }
+  // What is on the wire arrives now; B looks only after 3 ms.
+  std::vector<Arrived> Late() {
+    Receive(*a_);
+    arrived_ = now_;
+    now_ = now_ + Duration::Millis(3);
+    return Receive(*b_);
+  }
+  // As far as two clocks may differ that are compared every 5 ms, before it is known how fast the card's runs.
+  void ExpectArrived(const std::vector<Arrived>& list, Duration error = Duration::Nanos(1000)) const {
+    ASSERT_EQ(list.size(), 1u);
+    EXPECT_LE(std::abs((list[0].received_at - arrived_).nanos()), error.nanos());
+  }
+  Time arrived_;
+};
+
+TEST_F(VerbsTimesTest, ArrivalsHaveTheTimeOfTheCardAndNotOfTheLook) {
+  EXPECT_TRUE(a_->capabilities().rx_timestamps);
+  SendPacket(*a_, to_b_, "packet");
+  ExpectArrived(Late());
+  Send(WriteOf(1, 100));
+  Run();
+  Send(WriteOf(2, 100));
+  ExpectArrived(Late());
+}
+
+TEST_F(VerbsTimesTest, ClocksAreComparedAgainAndAgain) {
+  for (int step = 0; step < 2500; ++step) {
+    now_ = now_ + Duration::Millis(4);
+    Receive(*a_);
+    Receive(*b_);
+  }
+  SendPacket(*a_, to_b_, "packet");
+  ExpectArrived(Late(), Duration::Nanos(100));
+}
+
+TEST_F(VerbsTimesTest, WhatALookBeforeHasTakenInKeepsItsTime) {
+  SendPacket(*a_, to_b_, "packet");
+  Receive(*a_);
+  arrived_ = now_;
+  now_ = now_ + Duration::Millis(2);
+  EXPECT_FALSE(b_->PrepareToWait());
+  now_ = now_ + Duration::Millis(2);
+  ExpectArrived(Receive(*b_));
+}
+
+TEST_F(VerbsTimesTest, AreNeverLaterThanTheLook) {
+  SendPacket(*a_, to_b_, "packet");
+  Receive(*a_);
+  std::array<RxSegment, 8> out;
+  const Time before = now_ - Duration::Millis(1);  // the caller looked at its clock a while ago
+  ASSERT_EQ(b_->Receive(out, before), 1u);
+  EXPECT_EQ(out[0].received_at, before);
+}
+
+TEST_F(VerbsTimesTest, FailuresAreToldWithoutThem) {
+  cards_.SetPort(0, false);
+  for (int i = 0; i < 20; ++i) SendPacket(*a_, to_b_, "lost");
+  Run(Duration::Millis(20));
+  EXPECT_FALSE(a_->status().up);
+  cards_.SetPort(0, true);
+  Run(Duration::Millis(300));
+  SendPacket(*a_, to_b_, "again");
+  ExpectArrived(Late());
+}
+
+using VerbsNoTimesTest = VerbsFixture;
+
+TEST_F(VerbsNoTimesTest, ACardWithoutAClockTellsOfTheLook) {
+  EXPECT_FALSE(a_->capabilities().rx_timestamps);
+  SendPacket(*a_, to_b_, "packet");
+  Receive(*a_);
+  now_ = now_ + Duration::Millis(3);
+  const auto arrived = Receive(*b_);
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_EQ(arrived[0].received_at, now_);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@ namespace {
 class VerbsLibraryTest : public testing::Test {
  protected:
   void SetUp() override {
+    setenv("FAKE_VERBS_CLOCK", "1", 1);
     // Loaded before the lane asks for them, they are those that it finds under their names.
     ibverbs_ = Load(PACELINE_FAKE_IBVERBS);
     mlx5_ = Load(PACELINE_FAKE_MLX5);
@@ -83,6 +86,32 @@ TEST_F(VerbsLibraryTest, UdpPortsAreGivenToQueuePairsOfMlx5CardsAlone) {
   Write(*a_, to_b_, *b_);
   EXPECT_NE(Ask<uint32_t>(mlx5_, "fake_mlx5_chosen_for"), 0u);
   EXPECT_GE(Ask<uint16_t>(mlx5_, "fake_mlx5_chosen"), 0xc000);
+}
+
+// The card's clock counts 20 s while next to nothing passes here: it is taken for set, and what arrived 10 s ago by it
+// arrived so long before the lane looked.
+TEST_F(VerbsLibraryTest, TimesOfArrivalAreThoseOfTheCard) {
+  const auto set_time = reinterpret_cast<void (*)(int64_t)>(dlsym(ibverbs_, "fake_verbs_set_time"));
+  ASSERT_TRUE(b_->capabilities().rx_timestamps);
+  const std::string text = "packet";
+  TxSegment segment;
+  segment.peer = to_b_;
+  segment.header = reinterpret_cast<const uint8_t*>(text.data());
+  segment.header_bytes = static_cast<uint16_t>(text.size());
+  EXPECT_EQ(a_->Send({&segment, 1}), 1u);
+  std::array<RxSegment, 8> out;
+  constexpr int64_t kSecond = 1'000'000'000;
+  set_time(10 * kSecond);
+  a_->Receive(out, now_);  // the wire moves
+  set_time(20 * kSecond);
+  timespec clock{};
+  clock_gettime(CLOCK_MONOTONIC, &clock);
+  const Time now = Time::FromNanos(clock.tv_sec * kSecond + clock.tv_nsec);
+  ASSERT_EQ(b_->Receive(out, now), 1u);
+  EXPECT_EQ(std::string(reinterpret_cast<char*>(out[0].data), out[0].data_bytes), text);
+  EXPECT_TRUE(*out[0].source == a_->address());
+  EXPECT_GE(out[0].received_at, now - Duration::Seconds(10));
+  EXPECT_LT(out[0].received_at, now);
 }
 
 }  // namespace
