@@ -62,7 +62,7 @@ fi_ops_ep calls = {
 }  // namespace
 
 Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
-  Traits traits = {.role = role, .connected = IsConnected(info), .caps = info.caps};
+  Traits traits = {.role = role, .connected = IsConnected(info), .datagram = IsDatagram(info), .caps = info.caps};
   if (info.tx_attr != nullptr) traits.transmit_flags = info.tx_attr->op_flags;
   if (info.rx_attr != nullptr) traits.receive_flags = info.rx_attr->op_flags;
   if (!traits.connected && info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {

@@ -52,6 +52,7 @@ class Endpoint : public EndpointFid, public Usable {
   struct Traits {
     Role role = Role::kWhole;
     bool connected = false;  // FI_EP_MSG
+    bool datagram = false;   // FI_EP_DGRAM: as the others, for short messages without a tag alone
     uint64_t caps = 0;
     uint64_t transmit_flags = 0;
     uint64_t receive_flags = 0;

@@ -15,6 +15,9 @@ constexpr uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_R
                                   FI_NAMED_RX_CTX;
 // What needs addresses of peers, or several contexts.
 constexpr uint64_t kUnconnectedOnly = FI_SOURCE | FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
+// What is not a message without a tag, or needs several contexts.
+constexpr uint64_t kNoDatagram = FI_TAGGED | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
+                                 FI_REMOTE_WRITE | FI_RMA_EVENT | FI_NAMED_RX_CTX;
 constexpr uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr uint64_t kCaps = kTransmitCaps | kReceiveCaps | kDomainCaps;
 constexpr uint64_t kAskedForOnly = FI_RMA_EVENT | FI_TRIGGER | FI_NAMED_RX_CTX;  // cost something, or mean nothing else
@@ -29,24 +32,35 @@ bool Within(Value asked, Value offered) {
   return (asked & ~offered) == 0;
 }
 
-uint64_t CapsOf(fi_ep_type type) { return type == FI_EP_MSG ? kCaps & ~kUnconnectedOnly : kCaps; }
+uint64_t CapsOf(fi_ep_type type) {
+  switch (type) {
+    case FI_EP_MSG:
+      return kCaps & ~kUnconnectedOnly;
+    case FI_EP_DGRAM:
+      return kCaps & ~kNoDatagram;
+    default:
+      return kCaps;
+  }
+}
+
+uint64_t MaxMessageBytes(fi_ep_type type) { return type == FI_EP_DGRAM ? kMaxDatagramBytes : kMaxMessageBytes; }
 
 // nullptr: fine.
 const char* CheckEndpoint(const fi_ep_attr& hints, fi_ep_type type) {
-  if (hints.type != FI_EP_UNSPEC && hints.type != type) return "endpoint type: only FI_EP_RDM and FI_EP_MSG";
+  if (hints.type != FI_EP_UNSPEC && hints.type != type) return "endpoint type";
   if (hints.protocol != FI_PROTO_UNSPEC) return "protocol: only FI_PROTO_UNSPEC";
-  if (hints.max_msg_size > kMaxMessageBytes) return "max_msg_size: at most 1 TiB";
+  if (hints.max_msg_size > MaxMessageBytes(type)) return "max_msg_size: at most 1 TiB, or 16384 with FI_EP_DGRAM";
   for (const size_t count : {hints.tx_ctx_cnt, hints.rx_ctx_cnt}) {
     if (count == FI_SHARED_CONTEXT) continue;
     if (count > kMaxContexts) return "transmit and receive contexts: at most 16 each";
-    if (count > 1 && type == FI_EP_MSG) return "transmit and receive contexts: one each with FI_EP_MSG";
+    if (count > 1 && type != FI_EP_RDM) return "transmit and receive contexts: one each, but of FI_EP_RDM";
   }
   if (hints.auth_key_size != 0) return "authorization keys: use PACELINE_KEY_FILE";
   return nullptr;
 }
 
-const char* CheckTransmit(const fi_tx_attr& hints) {
-  if (!Within(hints.caps, kTransmitCaps | kDomainCaps)) return "capabilities of the transmit side";
+const char* CheckTransmit(const fi_tx_attr& hints, fi_ep_type type) {
+  if (!Within(hints.caps, CapsOf(type) & (kTransmitCaps | kDomainCaps))) return "capabilities of the transmit side";
   if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
   if (hints.inject_size > kInjectBytes) return "inject_size: at most 16384";
@@ -57,8 +71,8 @@ const char* CheckTransmit(const fi_tx_attr& hints) {
   return nullptr;
 }
 
-const char* CheckReceive(const fi_rx_attr& hints) {
-  if (!Within(hints.caps, kReceiveCaps | kDomainCaps)) return "capabilities of the receive side";
+const char* CheckReceive(const fi_rx_attr& hints, fi_ep_type type) {
+  if (!Within(hints.caps, CapsOf(type) & (kReceiveCaps | kDomainCaps))) return "capabilities of the receive side";
   if (!Within(hints.op_flags, kReceiveFlags)) return "default flags of the receive side";
   if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
   if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
@@ -81,8 +95,8 @@ const char* Check(const fi_info& hints, const std::string& name, fi_ep_type type
   if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return "address format";
   const char* why = nullptr;
   if (hints.ep_attr != nullptr) why = CheckEndpoint(*hints.ep_attr, type);
-  if (why == nullptr && hints.tx_attr != nullptr) why = CheckTransmit(*hints.tx_attr);
-  if (why == nullptr && hints.rx_attr != nullptr) why = CheckReceive(*hints.rx_attr);
+  if (why == nullptr && hints.tx_attr != nullptr) why = CheckTransmit(*hints.tx_attr, type);
+  if (why == nullptr && hints.rx_attr != nullptr) why = CheckReceive(*hints.rx_attr, type);
   if (why == nullptr && hints.domain_attr != nullptr) why = CheckDomain(*hints.domain_attr, name);
   if (why == nullptr && hints.fabric_attr != nullptr && hints.fabric_attr->name != nullptr &&
       std::strcmp(hints.fabric_attr->name, kProviderName) != 0) {
@@ -171,7 +185,7 @@ OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, co
   ep.type = type;
   ep.protocol = FI_PROTO_UNSPEC;
   ep.protocol_version = 1;
-  ep.max_msg_size = kMaxMessageBytes;
+  ep.max_msg_size = MaxMessageBytes(type);
   ep.mem_tag_format = kTagFormat;
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
   if (hints != nullptr && hints->ep_attr != nullptr) {

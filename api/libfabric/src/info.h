@@ -27,6 +27,7 @@ inline constexpr size_t kIoVectors = 8;                     // pieces of local m
 inline constexpr size_t kMaxContexts = 16;                  // of each kind, of a scalable endpoint; a power of two
 inline constexpr int kMaxContextBits = 8;                   // of addresses, to name receive contexts
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;
+inline constexpr uint64_t kMaxDatagramBytes = kInjectBytes;  // of a message of FI_EP_DGRAM
 inline constexpr size_t kDefaultMinMultiReceive = 64;
 
 // Messages without a tag travel with this bit and no other; programs have the 63 below it.
@@ -41,8 +42,11 @@ using OwnedInfo = std::unique_ptr<fi_info, InfoDeleter>;  // of libfabric's allo
 // Of connected endpoints (FI_EP_MSG).
 inline bool IsConnected(const fi_info& info) { return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG; }
 
-// A new fi_info for endpoints of this type (FI_EP_RDM or FI_EP_MSG) in a domain on the interface `name`. nullptr: the
-// hints ask for what is not offered, `why` says what.
+// Of endpoints for short messages and nothing else (FI_EP_DGRAM).
+inline bool IsDatagram(const fi_info& info) { return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_DGRAM; }
+
+// A new fi_info for endpoints of this type (FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM) in a domain on the interface `name`.
+// nullptr: the hints ask for what is not offered, `why` says what.
 OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, const fi_info* hints, const char** why);
 
 // Puts the address where a fi_info has one, in the place of what is there; false: there is no memory.

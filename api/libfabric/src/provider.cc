@@ -14,7 +14,7 @@ namespace {
 extern fi_provider provider;
 
 // Of fi_getinfo, set by libfabric's own providers that look for one to stand on (ofi_rxm: unconnected endpoints made of
-// connected ones). What they would add is here already, and would be listed before it.
+// connected ones, or ofi_rxd: of FI_EP_DGRAM). What they would add is here already, and would be listed before it.
 constexpr uint64_t kAskedByProvider = 1ull << 59;
 
 // What was named, and addresses of ours that the program has put into its hints. An own address there is in any case,
@@ -44,8 +44,8 @@ int GetInfo(uint32_t version, const char* node, const char* service, uint64_t fl
     return -FI_ENODATA;
   }
   const std::vector<Interface> interfaces = ListInterfaces();
-  for (const fi_ep_type type : {FI_EP_RDM, FI_EP_MSG}) {
-    if (type == FI_EP_MSG && (flags & kAskedByProvider) != 0) continue;
+  for (const fi_ep_type type : {FI_EP_RDM, FI_EP_MSG, FI_EP_DGRAM}) {
+    if (type != FI_EP_RDM && (flags & kAskedByProvider) != 0) continue;
     for (const Interface& interface : interfaces) {
       if (!named->interface.empty() && interfaces.size() > 1 && interface.name != named->interface) continue;
       const char* why = nullptr;
@@ -55,7 +55,7 @@ int GetInfo(uint32_t version, const char* node, const char* service, uint64_t fl
         last = &(*last)->next;
       } else if (why != nullptr) {
         FI_INFO(&provider, FI_LOG_CORE, "%s is not offered with %s: %s\n", interface.name.c_str(),
-                type == FI_EP_RDM ? "FI_EP_RDM" : "FI_EP_MSG", why);
+                fi_tostr(&type, FI_TYPE_EP_TYPE), why);
       }
     }
   }

@@ -23,6 +23,7 @@ ssize_t Endpoint::Post(const Receive& receive) {
   const Domain::Guard guard(domain_);
   if (!enabled_) return -FI_EOPBADSTATE;
   if (shared_ != nullptr || traits_.role == Role::kTransmit) return -FI_EOPNOTSUPP;
+  if (traits_.datagram && (receive.flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
   if (receive.vector.size() > kIoVectors) return -FI_EINVAL;
   if ((receive.flags & FI_PEEK) != 0) return Peek(receive);
   if ((receive.flags & FI_CLAIM) != 0) return PostClaimed(receive);

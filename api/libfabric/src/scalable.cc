@@ -143,7 +143,7 @@ fi_ops shared_calls = OnlyClose([](fid* object) {
 }  // namespace
 
 int OpenScalable(fid_domain* domain, fi_info* info, fid_ep** result, void* context) {
-  if (IsConnected(*info)) return -FI_EINVAL;
+  if (IsConnected(*info) || IsDatagram(*info)) return -FI_EINVAL;
   uint64_t service = 0;
   if (getrandom(&service, sizeof(service), 0) != sizeof(service)) return -FI_EOTHER;
   service = (service | 1ull << 63) & ~(uint64_t{kMaxContexts} - 1);  // room for all contexts, and never 0

@@ -74,7 +74,9 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   if (transmit.vector.size() > kIoVectors) return -FI_EINVAL;
   const size_t bytes = BytesOf(transmit.vector);
   const bool injected = (transmit.flags & FI_INJECT) != 0;
-  if (bytes > kMaxMessageBytes || (injected && bytes > kInjectBytes)) return -FI_EMSGSIZE;
+  if (traits_.datagram && (transmit.flags & (FI_TAGGED | FI_READ | FI_WRITE)) != 0) return -FI_EOPNOTSUPP;
+  if (bytes > (traits_.datagram ? kMaxDatagramBytes : kMaxMessageBytes) || (injected && bytes > kInjectBytes))
+    return -FI_EMSGSIZE;
   ssize_t error = 0;
   api::Connection* connection = Reach(transmit.peer, &error);
   if (connection == nullptr) return error;
@@ -121,6 +123,7 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
 }
 
 ssize_t Endpoint::Post(const AtomicTransmit& transmit) {
+  if (traits_.datagram) return -FI_EOPNOTSUPP;
   if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
   ssize_t error = 0;

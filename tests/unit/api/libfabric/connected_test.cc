@@ -24,7 +24,9 @@ TEST_F(ConnectedTest, OffersWhatNeedsNoAddresses) {
   ASSERT_NE(any->next, nullptr);
   EXPECT_EQ(any->next->ep_attr->type, FI_EP_MSG);
   EXPECT_STREQ(any->next->fabric_attr->prov_name, "paceline");
-  EXPECT_EQ(any->next->next, nullptr);
+  ASSERT_NE(any->next->next, nullptr);
+  EXPECT_EQ(any->next->next->ep_attr->type, FI_EP_DGRAM);
+  EXPECT_EQ(any->next->next->next, nullptr);
 }
 
 TEST_F(ConnectedTest, Messages) {

@@ -26,8 +26,10 @@ class ContextsTest : public FabricTest {
   }
 };
 
-TEST_F(ContextsTest, EndpointsShareOneReceiveContext) {
-  Open();
+class SharedReceivesTest : public ContextsTest, public ::testing::WithParamInterface<fi_ep_type> {};
+
+TEST_P(SharedReceivesTest, EndpointsShareOneReceiveContext) {
+  Open([](fi_info& hints) { hints.ep_attr->type = GetParam(); });
   fid_ep *shared = nullptr, *ends[2] = {};
   fid_stx* transmit = nullptr;
   ASSERT_EQ(fi_srx_context(b_.domain, nullptr, &shared, nullptr), 0);
@@ -60,6 +62,9 @@ TEST_F(ContextsTest, EndpointsShareOneReceiveContext) {
   EXPECT_EQ(fi_close(&shared->fid), 0);
   EXPECT_EQ(fi_close(&transmit->fid), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, SharedReceivesTest, ::testing::Values(FI_EP_RDM, FI_EP_DGRAM),
+                         [](const auto& type) { return type.param == FI_EP_RDM ? "Rdm" : "Dgram"; });
 
 TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
   constexpr int kContexts = 3, kBits = 2;

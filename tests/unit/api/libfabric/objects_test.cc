@@ -27,7 +27,7 @@ TEST(InfoTest, OffersWhatIsAskedForOrNothing) {
             FI_MR_BASIC);
   EXPECT_EQ(GetInfo([](fi_info& hints) { hints.tx_attr->size = 2000; })->tx_attr->size, 2000u);
   const std::function<void(fi_info&)> impossible[] = {
-      [](fi_info& hints) { hints.ep_attr->type = FI_EP_DGRAM; },
+      [](fi_info& hints) { hints.ep_attr->type = FI_EP_SOCK_STREAM; },
       [](fi_info& hints) { hints.caps = FI_MULTICAST; },
       [](fi_info& hints) { hints.tx_attr->inject_size = 16385; },
       [](fi_info& hints) { hints.tx_attr->iov_limit = 9; },
