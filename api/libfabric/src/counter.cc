@@ -13,8 +13,9 @@ Counter* Of(fid_cntr* counter) { return static_cast<Counter*>(counter); }
 
 int Close(fid* object) {
   auto* counter = FromFid<Counter, fid_cntr>(object);
-  const Domain::Guard guard(counter->domain());
   if (counter->in_use()) return -FI_EBUSY;
+  counter->membership().Leave();
+  const Domain::Guard guard(counter->domain());
   delete counter;
   return 0;
 }
@@ -98,13 +99,20 @@ int Counter::Descriptor() {
 int OpenCounter(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** result, void* context) {
   const fi_cntr_attr wanted = attributes == nullptr ? fi_cntr_attr{} : *attributes;
   if (wanted.events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
-  if (wanted.wait_obj == FI_WAIT_SET || wanted.wait_obj == FI_WAIT_MUTEX_COND || wanted.wait_obj == FI_WAIT_POLLFD) {
-    return -FI_ENOSYS;
-  }
+  if (wanted.wait_obj == FI_WAIT_MUTEX_COND || wanted.wait_obj == FI_WAIT_POLLFD) return -FI_ENOSYS;
+  const bool joins = wanted.wait_obj == FI_WAIT_SET;
+  if (joins && wanted.wait_set == nullptr) return -FI_EINVAL;
   auto* counter = new (std::nothrow) Counter(static_cast<Domain*>(domain), ChosenWait(wanted.wait_obj));
   if (counter == nullptr) return -FI_ENOMEM;
   counter->fid = {.fclass = FI_CLASS_CNTR, .context = context, .ops = &object_calls};
   counter->ops = &calls;
+  if (joins) {
+    if (const int error = counter->membership().Join(wanted.wait_set, &counter->fid, counter->Descriptor());
+        error != 0) {
+      Close(&counter->fid);
+      return error;
+    }
+  }
   *result = counter;
   return 0;
 }

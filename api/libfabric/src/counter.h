@@ -8,6 +8,7 @@
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
+#include "api/libfabric/src/wait_set.h"
 
 namespace paceline::libfabric {
 
@@ -30,6 +31,7 @@ class Counter : public fid_cntr, public Usable {
   int Wait(uint64_t threshold, int timeout);
   int TryWait();
   int Descriptor();  // or a negative error
+  Membership& membership() { return membership_; }
 
   uint64_t value_ = 0;
   uint64_t errors_ = 0;
@@ -38,6 +40,7 @@ class Counter : public fid_cntr, public Usable {
   Domain* domain_;
   const fi_wait_obj wait_;
   WaitDescriptor descriptor_;
+  Membership membership_;
 };
 
 // A counter, and which operations of an endpoint or accesses of a region it counts.

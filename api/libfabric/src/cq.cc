@@ -30,8 +30,9 @@ size_t SizeOf(fi_cq_format format) {
 
 int Close(fid* object) {
   auto* cq = FromFid<Cq, fid_cq>(object);
-  const Domain::Guard guard(cq->domain());
   if (cq->in_use()) return -FI_EBUSY;
+  cq->membership().Leave();
+  const Domain::Guard guard(cq->domain());
   delete cq;
   return 0;
 }
@@ -141,16 +142,29 @@ void Cq::Signal() {
   domain_->Interrupt();
 }
 
+bool Cq::IsEmpty() {
+  const Domain::Guard guard(domain_);
+  return entries_.empty();
+}
+
 int OpenCq(fid_domain* domain, fi_cq_attr* attributes, fid_cq** result, void* context) {
   const fi_cq_attr wanted = attributes == nullptr ? fi_cq_attr{} : *attributes;
   if (wanted.wait_obj != FI_WAIT_NONE && wanted.wait_obj != FI_WAIT_UNSPEC && wanted.wait_obj != FI_WAIT_FD &&
-      wanted.wait_obj != FI_WAIT_YIELD) {
+      wanted.wait_obj != FI_WAIT_YIELD && wanted.wait_obj != FI_WAIT_SET) {
     return -FI_ENOSYS;
   }
+  const bool joins = wanted.wait_obj == FI_WAIT_SET;
+  if (joins && wanted.wait_set == nullptr) return -FI_EINVAL;
   auto* cq = new (std::nothrow) Cq(static_cast<Domain*>(domain), wanted);
   if (cq == nullptr) return -FI_ENOMEM;
   cq->fid = {.fclass = FI_CLASS_CQ, .context = context, .ops = &object_calls};
   cq->ops = &calls;
+  if (joins) {
+    if (const int error = cq->membership().Join(wanted.wait_set, &cq->fid, cq->Descriptor()); error != 0) {
+      Close(&cq->fid);
+      return error;
+    }
+  }
   *result = cq;
   return 0;
 }

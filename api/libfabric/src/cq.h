@@ -12,6 +12,7 @@
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
+#include "api/libfabric/src/wait_set.h"
 
 namespace paceline::libfabric {
 
@@ -41,6 +42,8 @@ class Cq : public fid_cq, public Usable {
   int TryWait();
   int Descriptor();  // or a negative error
   void Signal();
+  bool IsEmpty();
+  Membership& membership() { return membership_; }
 
  private:
   ssize_t Take(void* out, size_t count, fi_addr_t* sources);
@@ -52,6 +55,7 @@ class Cq : public fid_cq, public Usable {
   const size_t room_;  // entries
   bool signalled_ = false;
   WaitDescriptor descriptor_;
+  Membership membership_;
   std::deque<Entry> entries_;
 };
 

@@ -4,12 +4,11 @@
 
 #include <new>
 
-#include "api/libfabric/src/counter.h"
-#include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/domain.h"
 #include "api/libfabric/src/eq.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/passive.h"
+#include "api/libfabric/src/wait_set.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -25,21 +24,7 @@ int Close(fid* object) {
 
 int TryWait(fid_fabric*, fid** objects, int count) {
   for (int i = 0; i < count; ++i) {
-    int result = 0;
-    switch (objects[i]->fclass) {
-      case FI_CLASS_CQ:
-        result = FromFid<Cq, fid_cq>(objects[i])->TryWait();
-        break;
-      case FI_CLASS_CNTR:
-        result = FromFid<Counter, fid_cntr>(objects[i])->TryWait();
-        break;
-      case FI_CLASS_EQ:
-        result = FromFid<Eq, fid_eq>(objects[i])->TryWait();
-        break;
-      default:
-        return -FI_EINVAL;
-    }
-    if (result != 0) return result;
+    if (const int result = TryWaitFor(objects[i]); result != 0) return result;
   }
   return 0;
 }
@@ -49,7 +34,7 @@ fi_ops_fabric calls = {.size = sizeof(fi_ops_fabric),
                        .domain = OpenDomain,
                        .passive_ep = OpenPassive,
                        .eq_open = OpenEq,
-                       .wait_open = NotSupported(),
+                       .wait_open = OpenWaitSet,
                        .trywait = TryWait,
                        .domain2 = NotSupported()};
 
