@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace paceline {
 namespace {
+
+constexpr uint32_t kMostQueues = 64;
 
 absl::Status Wrong(const std::string& device, const std::string& key, const std::string& value, const char* advice) {
   return absl::InvalidArgumentError(absl::StrCat("DPDK port ", device, ": ", key, "=", value, ": ", advice));
@@ -41,6 +44,22 @@ absl::Status SetAddress(const std::string& value, DpdkDevice& device) {
   }
   device.prefix_bits = static_cast<uint8_t>(bits);
   return absl::OkStatus();
+}
+
+// Drivers that make their queues when the port is attached, and what they call the number (DPDK 22.11, drivers/net).
+struct QueueSetting {
+  const char* driver;
+  const char* key;
+};
+constexpr QueueSetting kQueueSettings[] = {
+    {"net_af_packet", "qpairs"}, {"net_af_xdp", "queue_count"}, {"net_vhost", "queues"}, {"net_virtio_user", "queues"}};
+
+void TellDriverOfQueues(DpdkDevice& device) {
+  for (const QueueSetting& setting : kQueueSettings) {
+    const std::string key = absl::StrCat(",", setting.key, "=");
+    if (!absl::StartsWith(device.name, setting.driver) || absl::StrContains(device.devargs, key)) continue;
+    absl::StrAppend(&device.devargs, key, device.queues);
+  }
 }
 
 bool AreHexadecimal(std::string_view text, size_t least, size_t most) {
@@ -88,10 +107,17 @@ absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
         return Wrong(device.name, key, value, "write a number from 1 to 65535");
       }
       device.udp_port = static_cast<uint16_t>(port);
+    } else if (key == "queues") {
+      uint32_t queues = 0;
+      if (!absl::SimpleAtoi(value, &queues) || queues < 1 || queues > kMostQueues) {
+        return Wrong(device.name, key, value, "write a number from 1 to 64");
+      }
+      device.queues = static_cast<uint16_t>(queues);
     } else {
       absl::StrAppend(&device.devargs, ",", parts[i]);
     }
   }
+  if (device.queues > 0) TellDriverOfQueues(device);
   if (!has_address) {
     return absl::InvalidArgumentError(absl::StrCat("DPDK port ", device.name,
                                                    " has no IP address, as no kernel knows it: write ", device.devargs,

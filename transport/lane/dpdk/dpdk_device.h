@@ -5,6 +5,9 @@
 //                                              the link
 //   gateway=192.0.2.254                        who takes what is not on the link
 //   udp_port=49152                             the UDP port that receives, 1 to 65535
+//   queues=4                                   in each direction, 1 to 64; goes to drivers too that want to know how
+//   many
+//                                              there will be, by the name that it has there
 // All others are the driver's and go to DPDK with the name.
 //
 // Thread rule: pure functions.
@@ -30,6 +33,7 @@ struct DpdkDevice {
   uint8_t prefix_bits = 0;
   std::optional<IpAddress> gateway;
   uint16_t udp_port = kDefaultUdpPort;
+  uint16_t queues = 0;       // in each direction; 0: see ChooseDpdkQueues
   bool is_own_pair = false;  // OpenMemifPair's: at the other end is a process of this user, and no switch
 };
 

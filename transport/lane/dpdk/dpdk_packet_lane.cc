@@ -44,6 +44,10 @@ class DpdkLane final : public Lane {
         sender_(port_.get(), &neighbours_, capabilities_.max_packet_bytes),
         receiver_(port_.get(), &neighbours_, own_) {
     name_ = absl::StrCat("dpdk:", port_->name(), " ", FormatLaneAddress(address_));
+    if (const std::string& shortfall = port_->traits().queue_shortfall; !shortfall.empty()) {
+      std::fprintf(stderr, "paceline: %s: %u queues to receive and %u to send, not %u: %s.\n", name_.c_str(),
+                   port_->traits().receive_queues, port_->traits().send_queues, device.queues, shortfall.c_str());
+    }
     status_.up = port_->LinkUp();
   }
 
@@ -108,6 +112,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   result.burst_segments = kBurstSegments;
   result.entropies = kEntropies;
   result.header_bytes = (traits.this_machine_only ? 0 : kEthernetOverhead) + headers;
+  // All packets of one path come by one queue.
   result.receive_buffer_bytes = uint64_t{traits.receive_entries} * result.max_packet_bytes;
   result.link_rate = options.link_rate.is_zero() ? traits.rate : options.link_rate;
   return result;

@@ -15,16 +15,17 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "transport/lane/dpdk/dpdk_af_packet.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
+#include "transport/lane/dpdk/dpdk_queues.h"
 
 namespace paceline {
 namespace {
 
-constexpr uint16_t kEntries = 1024;        // of each queue
 constexpr unsigned kBuffersInHand = 1024;  // beside the queues: bursts, and what per-thread caches hold
 // Of each thread that was ever here; what it holds is nobody else's. Two bursts.
 constexpr unsigned kCacheBuffers = 64;
@@ -39,13 +40,20 @@ constexpr std::chrono::milliseconds kStartInterval(10);
 struct SoftwareDriver {
   const char* name;
   bool stays_here;     // whatever is at the other end: a ring or nothing, rather than a switch that leads to a network
-  bool mac_by_chance;  // or has none
+  bool mac_by_chance;  // or has none, or the one that the kernel has at the other end
   bool copies_while_sending;
+  DpdkSpreading spreading = DpdkSpreading::kNone;
 };
 constexpr SoftwareDriver kSoftwareDrivers[] = {
-    {"net_memif", false, true, true},      {"net_ring", true, true, false},     {"net_null", true, true, true},
-    {"net_af_packet", false, false, true}, {"net_af_xdp", false, false, false}, {"net_tap", false, false, false},
-    {"net_pcap", false, false, false},     {"net_vhost", false, true, false},   {"net_virtio_user", false, true, false},
+    {"net_memif", false, true, true, DpdkSpreading::kTaken},
+    {"net_ring", true, true, false, DpdkSpreading::kRegardless},
+    {"net_null", true, true, true},
+    {"net_af_packet", false, false, true, DpdkSpreading::kRegardless},
+    {"net_af_xdp", false, false, false, DpdkSpreading::kRegardless},
+    {"net_tap", false, true, true, DpdkSpreading::kTaken},
+    {"net_pcap", false, false, false},
+    {"net_vhost", false, true, false, DpdkSpreading::kRegardless},
+    {"net_virtio_user", false, true, false, DpdkSpreading::kTaken},
 };
 
 const SoftwareDriver* FindSoftwareDriver(const std::string& name) {
@@ -53,6 +61,12 @@ const SoftwareDriver* FindSoftwareDriver(const std::string& name) {
     if (name == driver.name) return &driver;
   }
   return nullptr;
+}
+
+// The hash by which a port spreads UDP of one family over its receive queues, if it offers that; else 0.
+uint64_t UdpHash(const rte_eth_dev_info& info, IpVersion version) {
+  return info.flow_type_rss_offloads &
+         (version == IpVersion::kV4 ? RTE_ETH_RSS_NONFRAG_IPV4_UDP : RTE_ETH_RSS_NONFRAG_IPV6_UDP);
 }
 
 // The own address of a port that has none (net_ring, net_af_packet on lo), or has one by chance: processes forked from
@@ -139,8 +153,10 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   rte_eth_dev_get_mtu(id_, &driver_mtu);
   uint32_t own_mtu = std::min<uint32_t>(driver_mtu, kMostMtu);
   // Ports made of software state the largest frame of classic Ethernet and carry what their buffers hold.
+  const bool is_tap = traits_.driver == "net_tap";
+  const bool keeps_to_mtu = traits_.physical || is_tap;
   uint32_t most =
-      traits_.physical ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
+      keeps_to_mtu ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
   uint32_t least_buffer_bytes = 0;
   std::string limits;
   if (traits_.driver == "net_af_packet") {
@@ -161,35 +177,63 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   }
 
   rte_eth_conf conf{};
-  conf.rxmode.mtu = traits_.physical ? traits_.mtu : std::min<uint32_t>(traits_.mtu, driver_mtu);
+  conf.rxmode.mtu = keeps_to_mtu ? traits_.mtu : std::min<uint32_t>(traits_.mtu, driver_mtu);
   if (traits_.finishes_udp_checksums) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
   if (traits_.copies_while_sending) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   if (traits_.checks_udp_checksums) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-  if (const int result = rte_eth_dev_configure(id_, 1, 1, &conf); result != 0) return Failed("configuration", result);
-  uint16_t receive = kEntries, send = kEntries;
+  DpdkQueueOffer offer{info.max_rx_queues, info.max_tx_queues,
+                       software != nullptr ? software->spreading : DpdkSpreading::kNone};
+  const uint64_t hash = offer.spreading == DpdkSpreading::kNone ? UdpHash(info, device.version) : 0;
+  if (hash != 0) offer.spreading = DpdkSpreading::kTaken;
+  DpdkQueues queues = ChooseDpdkQueues(device.queues, offer);
+  traits_.receive_queues = queues.receive;
+  traits_.send_queues = queues.send;
+  traits_.queue_shortfall = std::move(queues.shortfall);
+  if (hash != 0 && queues.receive > 1) {
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf.rss_hf = hash;
+  }
+  if (const int result = rte_eth_dev_configure(id_, queues.receive, queues.send, &conf); result != 0) {
+    return Failed("configuration", result);
+  }
+  if (is_tap) {  // the kernel is to know it too
+    if (const int result = rte_eth_dev_set_mtu(id_, static_cast<uint16_t>(traits_.mtu)); result != 0) {
+      return Failed("MTU", result);
+    }
+  }
+  if (absl::Status status = SetUpQueues(least_buffer_bytes); !status.ok()) return status;
+
+  rte_ether_addr mac{};
+  rte_eth_macaddr_get(id_, &mac);
+  std::copy_n(mac.addr_bytes, traits_.mac.bytes.size(), traits_.mac.bytes.begin());
+  const bool is_given = absl::StrContains(device.devargs, ",mac=") && !is_tap;  // of a tap it is the kernel's
+  const bool by_chance = software != nullptr && software->mac_by_chance && !is_given;
+  if (by_chance || traits_.mac == MacAddress{}) traits_.mac = MakeMac(device);
+  return absl::OkStatus();
+}
+
+absl::Status DpdkPort::SetUpQueues(uint32_t least_buffer_bytes) {
+  uint16_t receive = DpdkQueueEntries(traits_.receive_queues), send = DpdkQueueEntries(traits_.send_queues);
   if (const int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &receive, &send); result != 0) {
     return Failed("queue sizes", result);
   }
   traits_.receive_entries = receive;
   const int socket = std::max(rte_eth_dev_socket_id(id_), 0);
-  if (absl::Status status = MakePools(std::max(traits_.mtu + kFrameOverhead, least_buffer_bytes),
-                                      receive + send + kBuffersInHand, socket);
+  if (absl::Status status =
+          MakePools(std::max(traits_.mtu + kFrameOverhead, least_buffer_bytes),
+                    traits_.receive_queues * receive + traits_.send_queues * send + kBuffersInHand, socket);
       !status.ok()) {
     return status;
   }
   const auto numa = static_cast<unsigned>(socket);
-  if (const int result = rte_eth_rx_queue_setup(id_, 0, receive, numa, nullptr, pool_); result != 0) {
-    return Failed("receive queue", result);
+  for (uint16_t queue = 0; queue < traits_.receive_queues; ++queue) {
+    const int result = rte_eth_rx_queue_setup(id_, queue, receive, numa, nullptr, pool_);
+    if (result != 0) return Failed("receive queue", result);
   }
-  if (const int result = rte_eth_tx_queue_setup(id_, 0, send, numa, nullptr); result != 0) {
-    return Failed("send queue", result);
+  for (uint16_t queue = 0; queue < traits_.send_queues; ++queue) {
+    const int result = rte_eth_tx_queue_setup(id_, queue, send, numa, nullptr);
+    if (result != 0) return Failed("send queue", result);
   }
-
-  rte_ether_addr mac{};
-  rte_eth_macaddr_get(id_, &mac);
-  std::copy_n(mac.addr_bytes, traits_.mac.bytes.size(), traits_.mac.bytes.begin());
-  const bool by_chance = software != nullptr && software->mac_by_chance && !absl::StrContains(device.devargs, ",mac=");
-  if (by_chance || traits_.mac == MacAddress{}) traits_.mac = MakeMac(device);
   return absl::OkStatus();
 }
 

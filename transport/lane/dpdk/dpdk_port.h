@@ -1,4 +1,4 @@
-// One Ethernet port of DPDK: found by name or attached, set up with one queue a direction, its buffers, and what it can
+// One Ethernet port of DPDK: found by name or attached, set up with its queues and buffers, and what it can
 // do for us. A port that the application attached is set up and started here, and only stopped again at the end; one
 // that was attached here is removed.
 //
@@ -29,8 +29,10 @@ struct DpdkPortTraits {
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
   uint32_t mtu = 0;                     // bytes of the largest IP packet
-  uint16_t receive_entries = 0;         // packets that wait for us
-  Rate rate;                            // zero: made of software, or not known
+  uint16_t receive_queues = 1, send_queues = 1;
+  std::string queue_shortfall;   // see DpdkQueues
+  uint16_t receive_entries = 0;  // packets that wait for us, of each queue
+  Rate rate;                     // zero: made of software, or not known
   MacAddress mac;
 };
 
@@ -62,6 +64,7 @@ class DpdkPort {
       : id_(id), name_(std::move(name)), attached_here_(attached_here) {}
 
   absl::Status Configure(const DpdkDevice& device, uint32_t mtu);
+  absl::Status SetUpQueues(uint32_t least_buffer_bytes);
   absl::Status MakePools(uint32_t frame_bytes, unsigned count, int socket);
   absl::Status Start();
   absl::Status Failed(const char* what, int error) const;

@@ -87,8 +87,11 @@ bool DpdkReceiver::Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSe
 void DpdkReceiver::TakeBurst(LaneCounters& counters) {
   Release();
   source_count_ = 0;
-  ++counters.rx_calls;
-  filled_ = rte_eth_rx_burst(port_->id(), 0, burst_.data(), kBurst);
+  for (uint16_t i = 0; i < port_->traits().receive_queues && filled_ < kBurst; ++i) {
+    ++counters.rx_calls;
+    filled_ += rte_eth_rx_burst(port_->id(), queue_, &burst_[filled_], static_cast<uint16_t>(kBurst - filled_));
+    if (++queue_ == port_->traits().receive_queues) queue_ = 0;
+  }
   for (size_t i = 0; i < filled_; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst_[i], const void*));
 }
 

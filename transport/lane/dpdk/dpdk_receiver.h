@@ -35,6 +35,7 @@ class DpdkReceiver {
   static constexpr size_t kBurst = 64;
   static constexpr size_t kMostBursts = 4;  // of one call
 
+  // From all queues, as far as the burst has room.
   void TakeBurst(LaneCounters& counters);
   void Release();
   bool IsForUs(std::span<const uint8_t> frame) const;
@@ -46,6 +47,7 @@ class DpdkReceiver {
   Neighbours* neighbours_;
   FrameFlow own_;
   std::array<rte_mbuf*, kBurst> burst_{};
+  uint16_t queue_ = 0;  // is read first
   size_t filled_ = 0;
   size_t next_ = 0;
   // One for each run of frames of one source.

@@ -115,13 +115,13 @@ void DpdkSender::Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, Lan
     return;
   }
   neighbours_->Keep(peer.neighbour);
-  held_.push_back({frame, peer.neighbour, SizeOf(segment)});
+  held_.push_back({frame, peer.neighbour, SizeOf(segment), QueueOf(segment)});
 }
 
-size_t DpdkSender::Flush(bool link_up, LaneCounters& counters) {
+size_t DpdkSender::Flush(uint16_t queue, bool link_up, LaneCounters& counters) {
   if (batch_size_ == 0) return 0;
   ++counters.tx_calls;
-  size_t settled = rte_eth_tx_burst(port_->id(), 0, batch_.data(), static_cast<uint16_t>(batch_size_));
+  size_t settled = rte_eth_tx_burst(port_->id(), queue, batch_.data(), static_cast<uint16_t>(batch_size_));
   counters.tx_packets += settled;
   for (size_t i = 0; i < settled; ++i) counters.tx_bytes += batch_bytes_[i];
   if (settled < batch_size_) {
@@ -141,25 +141,28 @@ size_t DpdkSender::Send(std::span<const TxSegment> segments, const DpdkPeers& pe
   headers_.Forget();
   size_t taken = 0;
   while (taken < segments.size()) {
-    bool exhausted = false;
+    bool exhausted = false, unsent = false;
+    const uint16_t queue = QueueOf(segments[taken]);
     size_t built = taken;
-    for (; built < segments.size() && batch_size_ < kBatch; ++built) {
+    for (; built < segments.size() && batch_size_ < kBatch && QueueOf(segments[built]) == queue; ++built) {
       const TxSegment& segment = segments[built];
-      if (!Sendable(segment, peers)) break;
+      unsent = !Sendable(segment, peers);
+      if (unsent) break;
       const DpdkPeers::Peer& peer = *peers.Find(segment.peer);
       const MacAddress* to = neighbours_->Find(peer.neighbour);
-      if (to == nullptr) break;
+      unsent = to == nullptr;
+      if (unsent) break;
       rte_mbuf* frame = Build(segment, peer, *to, may_refer);
       exhausted = frame == nullptr;
       if (exhausted) break;
       batch_[batch_size_] = frame;
       batch_bytes_[batch_size_++] = SizeOf(segment);
     }
-    const size_t settled = Flush(link_up, counters);
+    const size_t settled = Flush(queue, link_up, counters);
     const bool full = settled < built - taken;
     taken += settled;
     if (full || exhausted) return taken;
-    if (taken == segments.size() || settled == kBatch) continue;
+    if (!unsent) continue;
     // The one that ended the batch.
     const TxSegment& segment = segments[taken++];
     if (Sendable(segment, peers)) {
@@ -192,7 +195,7 @@ void DpdkSender::ReleaseHeld(LaneCounters& counters) {
     rte_mbuf* frame = held.frame;
     if (to != nullptr) std::memcpy(rte_pktmbuf_mtod(frame, uint8_t*), to->bytes.data(), to->bytes.size());
     ++counters.tx_calls;
-    if (to == nullptr || rte_eth_tx_burst(port_->id(), 0, &frame, 1) == 0) {
+    if (to == nullptr || rte_eth_tx_burst(port_->id(), held.queue, &frame, 1) == 0) {
       rte_pktmbuf_free(frame);
       ++counters.tx_drops;
       continue;

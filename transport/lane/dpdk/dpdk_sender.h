@@ -51,6 +51,7 @@ class DpdkSender {
     rte_mbuf* frame = nullptr;
     uint32_t neighbour = 0;
     uint32_t bytes = 0;
+    uint16_t queue = 0;
   };
 
   bool Sendable(const TxSegment& segment, const DpdkPeers& peers) const;
@@ -59,8 +60,12 @@ class DpdkSender {
   // A buffer with the whole frame, or nullptr when there is none left.
   rte_mbuf* Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, bool may_refer);
   void Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, LaneCounters& counters);
+  // All segments of one path leave by one queue, so that they stay in order.
+  uint16_t QueueOf(const TxSegment& segment) const {
+    return static_cast<uint16_t>(segment.entropy % port_->traits().send_queues);
+  }
   // Sends the batch; returns how many of its frames left or were dropped.
-  size_t Flush(bool link_up, LaneCounters& counters);
+  size_t Flush(uint16_t queue, bool link_up, LaneCounters& counters);
 
   const DpdkPort* port_;
   Neighbours* neighbours_;

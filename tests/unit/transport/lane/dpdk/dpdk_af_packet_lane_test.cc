@@ -2,6 +2,8 @@
 // frames carry. Skipped with the reason where that cannot be.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "tests/support/cabled_namespaces.h"
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 
@@ -32,17 +34,22 @@ class DpdkAfPacketTest : public DpdkTest {
     if (!lanes.ok()) return lanes.status();
     return std::move(lanes->front());
   }
+  // The number by which `a` knows `b`, when it has found it.
+  static uint32_t Introduce(Lane& a, Lane& b) {
+    const uint32_t peer = a.OpenPeer(b.address());
+    std::array<RxSegment, 64> out;
+    for (int i = 0; i < 2000 && a.RoomTo(peer) == 0; ++i) {
+      for (Lane* lane : {&a, &b}) lane->Receive(out, MonotonicNow());
+      usleep(1000);
+    }
+    return peer;
+  }
   // Packets of up to the largest size arrive as they were sent.
   void ExpectLargest(uint32_t mtu, const std::string& arguments = "") {
     const auto a = Try(0, arguments, 0), b = Try(1, arguments, 0);
     ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
     EXPECT_EQ((*a)->capabilities().max_packet_bytes, mtu - 28);
-    const uint32_t peer = (*a)->OpenPeer((*b)->address());
-    std::array<RxSegment, 64> out;
-    for (int i = 0; i < 2000 && (*a)->RoomTo(peer) == 0; ++i) {
-      for (Lane* lane : {a->get(), b->get()}) lane->Receive(out, MonotonicNow());
-      usleep(1000);
-    }
+    const uint32_t peer = Introduce(**a, **b);
     SegmentList list;
     for (uint32_t bytes = mtu - 28 - 20; bytes <= mtu - 28; ++bytes) list.Add(peer, 0, bytes);
     ASSERT_EQ((*a)->Send(list.all()), list.size());
@@ -68,6 +75,23 @@ TEST_F(DpdkAfPacketTest, AndAsTheFramesOfTheRingHoldThem) {
   ExpectLargest(1968);
   ExpectLargest(4016, ",framesz=4096");
   EXPECT_THAT(std::string(Try(0, "", 1969).status().message()), HasSubstr("may be 576 to 1968"));
+}
+
+// The kernel spreads over all queues that the driver has made, whether they are taken or not.
+TEST_F(DpdkAfPacketTest, AllQueuesOfThePortAreReceivedFrom) {
+  for (const char* arguments : {",qpairs=4", ",queues=4"}) {
+    const auto a = Try(0, arguments, 0), b = Try(1, arguments, 0);
+    ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+    const uint32_t peer = Introduce(**a, **b);
+    SegmentList list;
+    for (uint16_t entropy = 0; entropy < 64; ++entropy) list.Add(peer, entropy, 1000);
+    ASSERT_EQ((*a)->Send(list.all()), list.size());
+    const auto got = ReceiveSome(**b, list.size());
+    std::set<std::string> sent, arrived;
+    for (size_t i = 0; i < list.size(); ++i) sent.insert(list.contents(i));
+    for (const auto& segment : got) arrived.insert(segment.bytes);
+    EXPECT_TRUE(arrived == sent) << arguments << ": " << got.size();
+  }
 }
 
 }  // namespace

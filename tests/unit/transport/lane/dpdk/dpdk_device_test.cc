@@ -24,6 +24,22 @@ TEST(DpdkDevice, OwnSettingsAreTakenOutAndTheDriversStay) {
   EXPECT_FALSE(device->gateway.has_value());
 }
 
+TEST(DpdkDevice, QueuesAreOursAndThoseOfDriversThatMakeThemBeforehand) {
+  const auto devargs = [](const std::string& name) {
+    const auto device = ParseDpdkDevice(name + ",queues=4,address=192.0.2.1");
+    EXPECT_EQ(device->queues, 4);
+    return device->devargs;
+  };
+  EXPECT_EQ(devargs("0000:3b:00.0"), "0000:3b:00.0");
+  EXPECT_EQ(devargs("net_memif0"), "net_memif0");
+  EXPECT_EQ(devargs("net_af_packet0,iface=v0"), "net_af_packet0,iface=v0,qpairs=4");
+  EXPECT_EQ(devargs("net_af_packet0,iface=v0,qpairs=2"), "net_af_packet0,iface=v0,qpairs=2");
+  EXPECT_EQ(devargs("net_vhost0,iface=/run/a"), "net_vhost0,iface=/run/a,queues=4");
+  const auto without = ParseDpdkDevice("net_af_packet0,iface=v0,address=192.0.2.1");
+  EXPECT_EQ(without->queues, 0);
+  EXPECT_EQ(without->devargs, "net_af_packet0,iface=v0");
+}
+
 TEST(DpdkDevice, PciAddressIpv6AndGateway) {
   const auto device = ParseDpdkDevice("0000:3b:00.0,gateway=fd00::ff,address=fd00::1/64");
   ASSERT_TRUE(device.ok()) << device.status();
@@ -46,6 +62,9 @@ TEST(DpdkDevice, ErrorsNameThePortTheKeyAndWhatItMayBe) {
   }
   for (const char* port : {"0", "65536", "-1", "x", ""}) {
     EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,udp_port=") + port), HasSubstr("1 to 65535")) << port;
+  }
+  for (const char* queues : {"0", "65", "-1", "x", ""}) {
+    EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,queues=") + queues), HasSubstr("1 to 64")) << queues;
   }
   for (const char* settings : {"address=192.0.2.1/24,gateway=fd00::1", "address=192.0.2.1/24,gateway=x",
                                "address=192.0.2.1,gateway=192.0.2.2"}) {

@@ -23,22 +23,24 @@ namespace paceline {
 // The frames of a port, without a lane.
 class BarePort {
  public:
-  explicit BarePort(const std::string& name) {
+  explicit BarePort(const std::string& name, uint16_t queues = 1) : queues_(queues) {
     EXPECT_EQ(rte_eth_dev_get_port_by_name(name.c_str(), &id_), 0);
     pool_ = rte_pktmbuf_pool_create(absl::StrCat("pl_bare_", id_).c_str(), 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
     const rte_eth_conf conf{};
-    EXPECT_EQ(rte_eth_dev_configure(id_, 1, 1, &conf), 0);
-    EXPECT_EQ(rte_eth_rx_queue_setup(id_, 0, 512, 0, nullptr, pool_), 0);
-    EXPECT_EQ(rte_eth_tx_queue_setup(id_, 0, 512, 0, nullptr), 0);
+    EXPECT_EQ(rte_eth_dev_configure(id_, queues, queues, &conf), 0);
+    for (uint16_t i = 0; i < queues; ++i) {
+      EXPECT_EQ(rte_eth_rx_queue_setup(id_, i, 512, 0, nullptr, pool_), 0);
+      EXPECT_EQ(rte_eth_tx_queue_setup(id_, i, 512, 0, nullptr), 0);
+    }
     EXPECT_EQ(rte_eth_dev_start(id_), 0);
   }
   ~BarePort() { rte_eth_dev_stop(id_); }
   BarePort(const BarePort&) = delete;
   BarePort& operator=(const BarePort&) = delete;
 
-  std::vector<std::vector<uint8_t>> Receive() {
+  std::vector<std::vector<uint8_t>> Receive(uint16_t queue = 0) {
     std::array<rte_mbuf*, 64> got;
-    const uint16_t count = rte_eth_rx_burst(id_, 0, got.data(), got.size());
+    const uint16_t count = rte_eth_rx_burst(id_, queue, got.data(), got.size());
     std::vector<std::vector<uint8_t>> frames;
     for (uint16_t i = 0; i < count; ++i) {
       const auto* bytes = rte_pktmbuf_mtod(got[i], const uint8_t*);
@@ -47,11 +49,11 @@ class BarePort {
     }
     return frames;
   }
-  void SendBytes(std::span<const uint8_t> frame) {
+  void SendBytes(std::span<const uint8_t> frame, uint16_t queue = 0) {
     rte_mbuf* buffer = rte_pktmbuf_alloc(pool_);
     ASSERT_NE(buffer, nullptr);
     std::memcpy(rte_pktmbuf_append(buffer, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
-    ASSERT_EQ(rte_eth_tx_burst(id_, 0, &buffer, 1), 1);
+    ASSERT_EQ(rte_eth_tx_burst(id_, queue, &buffer, 1), 1);
   }
   static std::vector<uint8_t> Frame(const FrameFlow& flow, size_t payload_bytes) {
     const std::vector<uint8_t> payload(payload_bytes, 0x5a);
@@ -61,7 +63,9 @@ class BarePort {
     frame.insert(frame.end(), payload.begin(), payload.end());
     return frame;
   }
-  void Send(const FrameFlow& flow, size_t payload_bytes) { SendBytes(Frame(flow, payload_bytes)); }
+  void Send(const FrameFlow& flow, size_t payload_bytes, uint16_t queue = 0) {
+    SendBytes(Frame(flow, payload_bytes), queue);
+  }
   // Answers what was asked for, as the owner of `address`.
   void AnswerArp(const IpAddress& address) {
     Neighbours::Options options;
@@ -74,6 +78,7 @@ class BarePort {
 
  private:
   uint16_t id_ = 0;
+  uint16_t queues_;
   rte_mempool* pool_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 #include "transport/lane/udp/udp_address.h"
@@ -27,8 +28,8 @@ class DpdkMemifTest : public DpdkTest {
     return absl::StrCat("net_memif_test", made++, ",role=", role, ",socket=", folder_.string(),
                         "/s,socket-abstract=no,address=", address);
   }
-  void StartServer() { server_ = MakeLane(Device("server", "192.0.2.1")); }
-  void StartClient() { client_ = MakeLane(Device("client", "192.0.2.2")); }
+  void StartServer(const std::string& settings = "") { server_ = MakeLane(Device("server", "192.0.2.1") + settings); }
+  void StartClient(const std::string& settings = "") { client_ = MakeLane(Device("client", "192.0.2.2") + settings); }
 
   // Polls both until `done`, for at most 20 s.
   template <typename Done>
@@ -128,6 +129,25 @@ TEST_F(DpdkMemifTest, WhatIsSentIsWhatStoodThereDuringTheCall) {
     ASSERT_EQ(got.size(), 1u);
     EXPECT_EQ(got[0].bytes, std::string(1400, static_cast<char>('a' + i % 26)));
   }
+}
+
+TEST_F(DpdkMemifTest, PathsHaveQueuesWhereBothSidesAskForThem) {
+  StartServer(",queues=4");
+  StartClient(",queues=4");
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  ExpectTraffic();
+  const uint32_t peer = client_->OpenPeer(server_->address());
+  SegmentList list;
+  for (uint16_t entropy = 0; entropy < 60; ++entropy) list.Add(peer, entropy, 1400);
+  ASSERT_EQ(client_->Send(list.all()), list.size());
+  const auto got = ReceiveSome(*server_, list.size());
+  ASSERT_EQ(got.size(), list.size());
+  // The first queue's first: entropies 0, 4, 8 and so on.
+  std::multiset<std::string> sent, arrived;
+  for (size_t i = 0; i < list.size(); ++i) sent.insert(list.contents(i));
+  for (const auto& segment : got) arrived.insert(segment.bytes);
+  EXPECT_TRUE(arrived == sent);
+  EXPECT_NE(got[1].bytes, list.contents(1)) << "all came by one queue";
 }
 
 TEST_F(DpdkMemifTest, WithoutABufferToReferByPayloadIsCopied) {

@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -15,20 +16,27 @@ namespace paceline {
 
 // Two ports back to back, for as long as the process lives.
 struct RingPair {
+  static constexpr unsigned kMostQueues = 4;
   std::string a, b;  // names of the ports
 
-  static RingPair Make(unsigned entries = 1024) {
+  // `queues`: of each port in each direction, a ring each; at most kMostQueues.
+  static RingPair Make(unsigned entries = 1024, unsigned queues = 1) {
     static int made = 0;
     const int number = made++;
-    const auto ring = [&](const char* way) {
-      return rte_ring_create(absl::StrCat("pl_test_", way, number).c_str(), entries, 0, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    using Rings = std::array<rte_ring*, kMostQueues>;
+    const auto make_rings = [&](const char* way) {
+      Rings rings{};
+      for (unsigned i = 0; i < queues; ++i) {
+        rings[i] = rte_ring_create(absl::StrCat("pl_test_", way, number, "_", i).c_str(), entries, 0,
+                                   RING_F_SP_ENQ | RING_F_SC_DEQ);
+        if (rings[i] == nullptr) std::abort();
+      }
+      return rings;
     };
-    rte_ring* there = ring("there");
-    rte_ring* back = ring("back");
-    if (there == nullptr || back == nullptr) std::abort();
-    const auto port = [&](const char* end, rte_ring* in, rte_ring* out) {
+    Rings there = make_rings("there"), back = make_rings("back");
+    const auto port = [&](const char* end, Rings& in, Rings& out) {
       const std::string name = absl::StrCat("pl_", end, number);
-      const int id = rte_eth_from_rings(name.c_str(), &in, 1, &out, 1, 0);
+      const int id = rte_eth_from_rings(name.c_str(), in.data(), queues, out.data(), queues, 0);
       std::string full(RTE_ETH_NAME_MAX_LEN, '\0');
       if (id < 0 || rte_eth_dev_get_name_by_port(static_cast<uint16_t>(id), full.data()) != 0) std::abort();
       return std::string(full.c_str());
