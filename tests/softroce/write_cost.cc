@@ -145,7 +145,7 @@ class Bare {
     const VerbsPort& port = card.port();
     Need(card.ReadyToReceive(qp, IBV_QPT_UC,
                              {.gid = port.gid, .lid = port.lid, .qp_number = peer, .psn = 0, .mtu = port.mtu}));
-    Need(card.ReadyToSend(qp, IBV_QPT_UC, 0));
+    Need(card.ReadyToSend(qp, IBV_QPT_UC, 0, 0));
   }
 
   Memory memory_;
@@ -154,7 +154,8 @@ class Bare {
   ibv_qp* target_ = nullptr;
   ibv_mr* out_ = nullptr;
   ibv_mr* in_ = nullptr;
-  std::array<ibv_wc, 64> done_, arrived_;
+  std::array<ibv_wc, 64> done_;
+  std::array<VerbsCompletion, 64> arrived_;
 };
 
 // ---- the lane
