@@ -44,6 +44,7 @@ class ObservedSender final : public SenderController {
     if (sample.marked_packets > sample.acked_packets)
       observation_->Note("OnAck: more marked than acknowledged packets");
     if (sample.rtt < Duration()) observation_->Note("OnAck: negative round trip");
+    observation_->longest_rtt = std::max(observation_->longest_rtt, sample.rtt);
     inner_->OnAck(sample);
   }
   void OnLoss(const LossSample& sample) override {

@@ -17,6 +17,7 @@ namespace paceline::support {
 struct ControlObservation {
   std::vector<std::string> violations;
   std::vector<const ReceiverController*> receivers;  // alive as long as the endpoint
+  Duration longest_rtt;
   uint64_t sent_bytes = 0;
   uint64_t acked_bytes = 0;
   uint64_t lost_bytes = 0;

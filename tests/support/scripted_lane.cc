@@ -147,7 +147,7 @@ size_t ScriptedLane::Receive(std::span<RxSegment> out, Time now) {
     segment.kind = packet.kind;
     segment.congestion_experienced = packet.congestion_experienced;
     segment.trimmed = packet.trimmed;
-    segment.received_at = now;
+    segment.received_at = now - waited_;
     segment.entropy = packet.entropy;
     if (packet.kind == SegmentKind::kPacket) {
       // An exact copy on the heap: a read past the end is seen by the address sanitizer.

@@ -43,6 +43,9 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   void set_room(size_t segments) { room_limit_ = segments; }
   // How many packets wait to be received before what comes is lost; 0: no bound.
   void set_rx_queue(size_t packets) { rx_queue_limit_ = packets; }
+  // What arrives has waited for so long before Receive hands it out, and is stamped with the time at which it came. For
+  // lanes that state rx_timestamps.
+  void set_waited(Duration waited) { waited_ = waited; }
   // A port that takes nothing from here any more, as RoomTo says, until `full` is false.
   void set_full(uint32_t port, bool full) { full_port_ = full ? port : ~0u; }
   // Only these ports can be reached from here; all, unless set.
@@ -77,6 +80,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   size_t room_limit_ = 64;
   size_t rx_queue_limit_ = 0;
   uint32_t full_port_ = ~0u;
+  Duration waited_;
   std::function<bool(uint32_t port)> reach_;
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number

@@ -240,7 +240,7 @@ void Connection::HandleData(const wire::DataHeader& header, const Receiver::Arri
   receiver_.HandleData(header, arrival, now);
 }
 
-void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
+void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now) {
   if (peer_.encrypted) {
     ++context_->counters.rx_forged;
     return;
@@ -248,7 +248,7 @@ void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes,
   Heard(port, now);
   if (!open()) return;
   NoteUse(now);
-  receiver_.HandlePlaced(port, immediate, bytes, now);
+  receiver_.HandlePlaced(port, immediate, bytes, arrived, now);
 }
 
 void Connection::HandleFenceHeld(uint32_t port) {

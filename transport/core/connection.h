@@ -123,7 +123,7 @@ class Connection final : private wire::FrameHandler {
   }
   // Frames behind the common header; false: malformed.
   bool HandleControl(std::span<const uint8_t> body, uint32_t port, Time arrived, Time now);
-  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);
+  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now);
   // A fence that the lane of this port was told of holds.
   void HandleFenceHeld(uint32_t port);
 

@@ -3,6 +3,13 @@
 #include "transport/core/endpoint_impl.h"
 
 namespace paceline {
+namespace {
+
+Time ArrivalOf(const RxSegment& segment, const LaneCapabilities& lane, Time now) {
+  return lane.rx_timestamps ? std::min(segment.received_at, now) : now;
+}
+
+}  // namespace
 
 void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
   taking_ = true;
@@ -15,7 +22,8 @@ void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segm
         continue;
       }
       if (segment.kind == SegmentKind::kWrite) {
-        connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, now);
+        const Time arrived = ArrivalOf(segment, context_.ports[port].capabilities, now);
+        connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, arrived, now);
       } else {
         connection->HandleFenceHeld(port);
       }
@@ -64,7 +72,7 @@ void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time 
     return;
   }
   const auto body = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
-  const Time arrived = context_.ports[port].capabilities.rx_timestamps ? std::min(segment.received_at, now) : now;
+  const Time arrived = ArrivalOf(segment, context_.ports[port].capabilities, now);
   switch (common->type) {
     case wire::PacketType::kData: {
       Connection* connection = Find(common->connection);

@@ -421,7 +421,7 @@ void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival
   if (account.active) NoteArrival(arrival.port, sample);
 }
 
-void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now) {
+void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now) {
   EndpointCounters& counters = context_->counters;
   const EndpointOptions& options = context_->options;
   constexpr uint32_t kPsnBits = 20, kSlotBits = 12;
@@ -470,7 +470,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
       message->early_placed += bytes;
     }
   }
-  acks_->OnAccepted(psn, false, 0, now);
+  acks_->OnAccepted(psn, false, 0, arrived);
   const bool prompt = std::exchange(prompt_ack_, false);
   acks_->RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);

@@ -88,7 +88,7 @@ class Receiver {
     std::span<const HopTelemetry> telemetry;  // what the network wrote into it
   };
   void HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now);
-  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time now);
+  void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now);
   void HandleDemand(const wire::DemandFrame& frame, Time now);
   // From the allocator of `port`.
   void OnGrant(uint32_t port, const Grant& grant);

@@ -68,6 +68,24 @@ TEST_P(PlacementTest, LostWritesAreFoundAndSentAgain) {
   }
 }
 
+// The acknowledgement says how long it was held back since the write came, not since somebody looked.
+TEST_P(PlacementTest, ARoundTripDoesNotHoldTheTimeForWhichAWriteWaitedToBeSeen) {
+  constexpr Duration kWaited = Duration::Micros(5);
+  std::vector<Duration> longest;
+  for (const Duration waited : {Duration(), kWaited}) {
+    TearDown();
+    WorldOptions options = Options();
+    options.hca_capabilities.rx_timestamps = true;
+    Start(options);
+    GuardedBuffer& memory = NewBuffer(1'000'000);
+    const RemoteMemory remote = Export(1, memory, kRemoteWrite);
+    for (uint32_t port = 0; port < GetParam(); ++port) world().lane(1, port).set_waited(waited);
+    AwaitOk(0, Write(0, NewFilled(1'000'000, 1), remote));
+    longest.push_back(host(0).control().longest_rtt);
+  }
+  EXPECT_LE(longest[1], longest[0] - kWaited);
+}
+
 TEST_P(PlacementTest, TheLastWriteOfAPathIsFoundLostToo) {
   uint64_t writes = 0;
   network().SetHook([&](NetworkPacket& packet, Fate& fate) {
