@@ -102,8 +102,10 @@ class VerbsLibrary final : public VerbsCalls {
 
   VerbsClockFacts QueryClock(ibv_context* context) override {
     ibv_device_attr_ex attributes{};
-    verbs_context* extended = verbs_get_ctx_op(context, query_device_ex);
-    if (extended == nullptr) return {};
+    // As verbs_get_ctx_op, which is no standard C++: a library may be older than the header.
+    verbs_context* extended = verbs_get_ctx(context);
+    if (extended == nullptr || extended->sz < sizeof(*extended) - offsetof(verbs_context, query_device_ex)) return {};
+    if (extended->query_device_ex == nullptr) return {};
     if (extended->query_device_ex(context, nullptr, &attributes, sizeof(attributes)) != 0) return {};
     return {attributes.completion_timestamp_mask, attributes.hca_core_clock};
   }
