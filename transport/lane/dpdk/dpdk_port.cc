@@ -7,6 +7,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
 #include <algorithm>
@@ -29,6 +30,8 @@ namespace {
 constexpr unsigned kBuffersInHand = 1024;  // beside the queues: bursts, and what per-thread caches hold
 // Of each thread that was ever here; what it holds is nobody else's. Two bursts.
 constexpr unsigned kCacheBuffers = 64;
+// That net_af_xdp keeps of each pair of queues, whatever their sizes: 2048 to receive into, and as many that were sent.
+constexpr unsigned kAfXdpBuffers = 4096;
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
@@ -96,6 +99,24 @@ void InInterruptThread(const std::function<void()>& work) {
   job.done.get_future().wait();
 }
 
+// As rte_pktmbuf_pool_create, with one buffer right behind the other, across pages too. net_af_xdp takes them for lying
+// so: it gives the kernel as much memory as they then need.
+rte_mempool* MakePackedPool(const std::string& name, unsigned count, uint16_t room, int socket) {
+  rte_mempool* pool = rte_mempool_create_empty(name.c_str(), count, sizeof(rte_mbuf) + room, kCacheBuffers,
+                                               sizeof(rte_pktmbuf_pool_private), socket, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+  if (pool == nullptr) return nullptr;
+  rte_pktmbuf_pool_private layout{};
+  layout.mbuf_data_room_size = room;
+  rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr);
+  rte_pktmbuf_pool_init(pool, &layout);
+  if (rte_mempool_populate_default(pool) < 0) {
+    rte_mempool_free(pool);
+    return nullptr;
+  }
+  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+  return pool;
+}
+
 absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached) {
   uint16_t id = 0;
   attached = false;
@@ -154,7 +175,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   uint32_t own_mtu = std::min<uint32_t>(driver_mtu, kMostMtu);
   // Ports made of software state the largest frame of classic Ethernet and carry what their buffers hold.
   const bool is_tap = traits_.driver == "net_tap";
-  const bool keeps_to_mtu = traits_.physical || is_tap;
+  const bool keeps_to_mtu = traits_.physical || is_tap || traits_.driver == "net_af_xdp";
   uint32_t most =
       keeps_to_mtu ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
   uint32_t least_buffer_bytes = 0;
@@ -243,8 +264,13 @@ absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socke
   // Drivers that hand buffers to the kernel want no smaller ones than usual.
   const uint32_t frame_room = std::max<uint32_t>((frame_bytes + 63) / 64 * 64, RTE_MBUF_DEFAULT_DATAROOM);
   const uint32_t room = RTE_PKTMBUF_HEADROOM + frame_room;
-  pool_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_", number).c_str(), count, kCacheBuffers, 0,
-                                  static_cast<uint16_t>(room), socket);
+  const std::string name = absl::StrCat("paceline_", number);
+  if (traits_.driver == "net_af_xdp") {
+    count += kAfXdpBuffers * traits_.receive_queues;
+    pool_ = MakePackedPool(name, count, static_cast<uint16_t>(room), socket);
+  } else {
+    pool_ = rte_pktmbuf_pool_create(name.c_str(), count, kCacheBuffers, 0, static_cast<uint16_t>(room), socket);
+  }
   if (pool_ != nullptr && traits_.copies_while_sending) {
     references_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), kBuffersInHand, kCacheBuffers,
                                           0, 0, socket);
