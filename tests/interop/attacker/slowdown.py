@@ -142,7 +142,8 @@ class Transfer:
 
 
 def turns_of(transfer, cable, arguments, attack):
-    """The attack's turns to the victim: each with what it was, what the two turns around it were, and the ratio."""
+    """The attack's turns to the victim, each with what it was, what the two turns around it were, and the ratio; and
+    how many packets it sent to him, those of turns that do not count among them."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     turns = 2 * arguments.turns + 1
     kind, turn = ("replay", 3600) if attack == CONTROL else (attack, TURN)
@@ -174,20 +175,22 @@ def turns_of(transfer, cable, arguments, attack):
             "cpu_beside": beside["cpu_seconds_per_gigabyte"],
             "slower_percent": 100 * (1 - aimed["gbps"] / beside["gbps"]),
             "more_cpu_percent": 100 * (aimed["cpu_seconds_per_gigabyte"] / beside["cpu_seconds_per_gigabyte"] - 1),
-            "sent": did["sent"] / (arguments.turns + UNCOUNTED / 2),
             "attacker_cpu": cpu / did["seconds"],
         })
-    return found
+    return found, did["sent"]
 
 
 def rounds_of(transfer, cable, arguments, attacks):
-    """All turns of each attack."""
+    """All turns of each attack, and how many packets were sent to the victim in all."""
     found = {attack: [] for attack in attacks}
+    sent = 0
     for number in range(arguments.rounds):
         first = number % len(attacks)
         for attack in attacks[first:] + attacks[:first]:
-            found[attack] += turns_of(transfer, cable, arguments, attack)
-    return found
+            turns, packets = turns_of(transfer, cable, arguments, attack)
+            found[attack] += turns
+            sent += packets
+    return found, sent
 
 
 def summary(attack, turns):
@@ -225,7 +228,7 @@ def main():
         os.environ.update(PACELINE_KEY_FILE=str(key), PACELINE_ENCRYPT=str(int(arguments.encrypt)))
         seconds = arguments.rounds * len(attacks) * ((2 * arguments.turns + 2 + UNCOUNTED) * TURN + 0.2) * 1.1 + 2
         transfer = Transfer(cable, arguments, seconds, folder)
-        rounds = rounds_of(transfer, cable, arguments, attacks)
+        rounds, sent = rounds_of(transfer, cable, arguments, attacks)
         report = transfer.finish()
     rows = [summary(attack, rounds[attack]) for attack in attacks]
     refused = sum(counters.get(name, 0) for counters in report["counters"] for name in REFUSED)
@@ -237,7 +240,6 @@ def main():
         print(f"{row['attack']:9} {row['gbps']:6.2f}  {row['gbps_beside']:9.2f}  {row['slower_percent']:8.1f}  "
               f"({least:6.1f}  {most:6.1f})  {row['cpu_seconds_per_gigabyte']:8.3f}  {row['cpu_beside']:9.3f}  "
               f"{row['more_cpu_percent']:6.1f}  {100 * row['attacker_cpu']:16.1f}")
-    sent = round(sum(turn["sent"] for turns in rounds.values() for turn in turns))
     print(f"packets of attacks {sent}, refused by their counters {refused} (requests of a flood are answered, and not "
           f"among them), resent {report['retransmits']}, payload {'intact' if report['verified'] else 'WRONG'}")
     if arguments.json:
