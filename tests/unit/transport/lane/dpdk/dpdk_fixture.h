@@ -23,7 +23,7 @@ namespace paceline {
 // The frames of a port, without a lane.
 class BarePort {
  public:
-  explicit BarePort(const std::string& name, uint16_t queues = 1) : queues_(queues) {
+  explicit BarePort(const std::string& name, uint16_t queues = 1) {
     EXPECT_EQ(rte_eth_dev_get_port_by_name(name.c_str(), &id_), 0);
     pool_ = rte_pktmbuf_pool_create(absl::StrCat("pl_bare_", id_).c_str(), 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
     const rte_eth_conf conf{};
@@ -78,7 +78,6 @@ class BarePort {
 
  private:
   uint16_t id_ = 0;
-  uint16_t queues_;
   rte_mempool* pool_ = nullptr;
 };
 
