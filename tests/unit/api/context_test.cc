@@ -475,6 +475,7 @@ TEST(AutomaticLane, IsTheFastestThatBothSidesHave) {
     ASSERT_EQ(outgoing->Send({from.data(), from.size()}, 1, 2), PostResult::kOk);
     Completion done;
     while (here->completions().Poll(&done, 1) == 0) ASSERT_TRUE(here->Wait(5s));
+    while (there->completions().Poll(&done, 1) == 0) ASSERT_TRUE(there->Wait(5s));  // its buffer goes before it does
     EXPECT_EQ(to, from);
     const bool shared = std::string_view(other) == "auto";
     const uint64_t by_memory = packets(*here, "port0"), by_network = packets(*here, "port1");
