@@ -7,8 +7,7 @@ attacker=$2
 . "$(dirname "$0")/../command/common.sh"
 . "$(dirname "$0")/../command/namespaces.sh"
 
-umask 077
-head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key"
+cluster_key "$work/key"
 export PACELINE_KEY_FILE=$work/key
 requests=1000000
 

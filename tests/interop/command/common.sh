@@ -10,6 +10,9 @@ fail() {
   failures=$((failures + 1))
 }
 
+# cluster_key FILE: a new one, for nobody else to read.
+cluster_key() { (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$1"); }
+
 # expect STATUS TEXT ARGUMENTS...: the exit status, and (unless empty) a text that the output must hold.
 expect() {
   local wanted=$1 text=$2 status=0

@@ -4,9 +4,8 @@
 set -u
 . "$(dirname "$0")/common.sh"
 
-umask 077
-head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key"
-head -c 32 /dev/zero | od -An -v -tx1 | tr -d ' \n' >"$work/other"
+cluster_key "$work/key"
+cluster_key "$work/other"
 
 # start_server PORT [ADDRESS]: without `timeout` in front, as signals are to reach the command itself.
 start_server() {
