@@ -6,6 +6,10 @@
 #include "tests/support/cabled_namespaces.h"
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 
+// The driver of DPDK 22.11 never gives back the buffers' registration of a port with one queue (80 bytes): it counts
+// one user too many. Nothing else is passed over.
+extern "C" const char* __lsan_default_suppressions() { return "leak:xsk_umem__create\n"; }  // NOLINT: a fixed name
+
 namespace paceline {
 namespace {
 
