@@ -61,8 +61,12 @@ class EndpointPair {
   // One pass of both; returns the packets moved.
   size_t Step(Duration time = Duration::Nanos(200)) {
     now_ = now_ + time;
-    return Move(*a_, *b_) + Move(*b_, *a_);
+    const size_t moved = Move(*a_, *b_);
+    of_b_ = Move(*b_, *a_);
+    return moved + of_b_;
   }
+  // What the second sent in the last pass.
+  std::span<const TxSegment> last_of_b() const { return std::span(burst_.segments).first(of_b_); }
 
  private:
   std::unique_ptr<Endpoint> New(uint64_t seed) {
@@ -106,6 +110,7 @@ class EndpointPair {
   std::unique_ptr<Endpoint> a_;
   std::unique_ptr<Endpoint> b_;
   TxBurst burst_;
+  size_t of_b_ = 0;
   std::array<RxSegment, TxBurst::kSegments> arrived_;
   std::array<std::array<uint8_t, 8192>, TxBurst::kSegments> wire_;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "transport/core/endpoint_impl.h"
 
@@ -317,6 +318,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes) -
       context_.trailer_bytes;
   size_t filled = 0;
+  std::optional<uint16_t> entropy;  // one for all: what takes one path a lane can hand over in one piece
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
     if (connection->state() == Connection::State::kConnecting) {
@@ -329,7 +331,8 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().routes.handle[port], size);
         if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
-          burst.segments[at + filled].entropy = NextControlEntropy(port);
+          if (!entropy.has_value()) entropy = NextControlEntropy(port);
+          burst.segments[at + filled].entropy = *entropy;
           Seal(*connection, burst, at + filled, 1);
         }
         ++filled;

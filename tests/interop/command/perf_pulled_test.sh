@@ -19,7 +19,7 @@ sleep 0.2
 for op in send write; do
   inside $a "$paceline" perf server --device v0,v1 >"$work/server" 2>&1 &
   server=$!
-  inside $b "$paceline" perf client 198.51.100.1 --device v0,v1 --op $op --size 200000 --rate 8 --seconds 7 \
+  inside $b "$paceline" perf client 198.51.100.1 --device v0,v1 --op $op --size 200000 --rate 8 --seconds 8 \
     --json "$work/r.json" >"$work/client" 2>&1 &
   client=$!
   sleep 1

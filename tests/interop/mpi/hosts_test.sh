@@ -2,7 +2,7 @@
 # The program under mpirun on several "hosts" (network namespaces on a switch, a rank each), all packets authenticated:
 #   hosts_test.sh MPIRUN PROGRAM PROVIDER_FOLDER RANKS clean|drops|nic_down
 # drops: each host's kernel drops 5 % of what arrives. nic_down: every host has two NICs on two switches, and one NIC of
-# one host goes down after the first of two rounds.
+# one host goes down after the first of four rounds.
 # Status 77: not possible here (needs root).
 set -uo pipefail
 mpirun=$1 program=$2 provider=$3 ranks=$4 case=$5
@@ -27,7 +27,7 @@ fail() {
 }
 
 switches=1 interfaces=eth0 rounds=1
-[[ $case != nic_down ]] || switches=2 interfaces=eth0,eth1 rounds=2
+[[ $case != nic_down ]] || switches=2 interfaces=eth0,eth1 rounds=4
 "$hosts_script" up "$prefix" "$ranks" 1500 $switches || exit
 (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key")
 
@@ -57,14 +57,14 @@ timeout 270 "$hosts_script" "${prefix}0" "$mpirun" -np "$ranks" -host "${names#,
 job=$!
 
 if [[ $case == nic_down ]]; then
-  until grep -q "round 1 of 2 passed" "$work/output"; do
+  until grep -q "round 1 of $rounds passed" "$work/output"; do
     kill -0 $job 2>/dev/null || break
     sleep 0.02
   done
   packets=$(inside 1 awk '/eth1:/ { print $11 }' /proc/net/dev)
   inside 1 ip link set eth1 down
   ((packets > 100)) || fail "only $packets packets had left through the NIC that was taken down"
-  ! grep -q "round 2 of 2 passed" "$work/output" || fail "the NIC was taken down too late to matter"
+  ! grep -q "round $rounds of $rounds passed" "$work/output" || fail "the NIC was taken down too late to matter"
   echo "the NIC had sent $packets packets when it went down"
 fi
 
