@@ -108,6 +108,7 @@ absl::StatusOr<Lanes> CreateVerbsLanes(const LaneFactoryOptions& options) {
     verbs.mtu = options.mtu;
     verbs.link_rate = options.link_rate;
     verbs.reliable = options.verbs_reliable;
+    verbs.traffic_class = options.traffic_class;
     if (options.entropies != 0) verbs.entropies = std::min(options.entropies, kMostVerbsEntropies);
     auto lane = CreateVerbsLane(verbs);
     if (!lane.ok()) return lane.status();

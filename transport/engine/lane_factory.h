@@ -31,7 +31,8 @@ struct LaneFactoryOptions {
   Impairment impairment;        // none: lanes as they are
   std::string dpdk_eal;         // dpdk: arguments for EAL, instead of or beside those that are chosen
   bool verbs_reliable = false;  // verbs: writes on RC instead of UC
-  // udp, xdp, dpdk: the IP header's byte of that name, but for its two ECN bits, which are the lane's.
+  // udp, xdp, dpdk, verbs: the IP header's byte of that name (InfiniBand: the GRH's), but for its two ECN bits, which
+  // are the lane's.
   uint8_t traffic_class = 0;
 };
 

@@ -26,9 +26,14 @@ using paceline::support::FakeVerbs;
 
 std::mutex mutex;
 paceline::Time card_time;
+int last_traffic_class = -1;
 
 FakeVerbs* MakeCards() {
   auto* cards = new FakeVerbs(2);
+  cards->hook = [](const FakeVerbs::Packet& packet) {
+    last_traffic_class = packet.traffic_class;
+    return FakeVerbs::Fate::kDeliver;
+  };
   for (uint32_t device = 0; std::getenv("FAKE_VERBS_CLOCK") != nullptr && device < 2; ++device) {
     cards->OfferClock(device, 1'000'000, 0, [] { return card_time; });
   }
@@ -227,6 +232,11 @@ int ibv_destroy_qp(ibv_qp* qp) {
 // What the cards have found wrong with how they were used; empty: nothing.
 const char* fake_verbs_violation() {
   return Locked([](FakeVerbs& cards) { return cards.violations().empty() ? "" : cards.violations().front().c_str(); });
+}
+
+// Of the last packet or write that has left a card; -1: none has.
+int fake_verbs_traffic_class() {
+  return Locked([](FakeVerbs&) { return last_traffic_class; });
 }
 
 // What the cards' clocks go by.

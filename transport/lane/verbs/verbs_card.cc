@@ -19,6 +19,7 @@ constexpr uint32_t kInlineBytes = 128;
 constexpr uint32_t kRefill = 64;
 constexpr size_t kPolled = 64;
 constexpr uint8_t kHopLimit = 64;
+constexpr uint8_t kEcnCapable = 2;  // ECT(0)
 // RC only: 4.096 us * 2^14 = 67 ms, seven times, then the QP fails.
 constexpr uint8_t kAckTimeout = 14;
 constexpr uint8_t kRetries = 7;
@@ -190,7 +191,7 @@ absl::StatusOr<ibv_qp*> VerbsCard::MakePathQp(ibv_qp_type type, uint32_t* inline
   return Failed(port_, "ibv_modify_qp (INIT)", error);
 }
 
-ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, uint8_t traffic_class) const {
+ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, bool ecn_capable) const {
   ibv_ah_attr route{};
   route.port_num = port_.number;
   route.dlid = lid;
@@ -198,7 +199,7 @@ ibv_ah_attr VerbsCard::Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_la
   std::memcpy(route.grh.dgid.raw, gid.data(), gid.size());
   route.grh.sgid_index = port_.gid_index;
   route.grh.hop_limit = kHopLimit;
-  route.grh.traffic_class = traffic_class;
+  route.grh.traffic_class = options_.traffic_class | (ecn_capable ? kEcnCapable : 0);
   if (port_.ethernet) route.grh.flow_label = flow_label;
   return route;
 }
@@ -209,7 +210,7 @@ absl::Status VerbsCard::ReadyToReceive(ibv_qp* qp, ibv_qp_type type, const Remot
   attributes.path_mtu = MtuCode(std::min(remote.mtu, port_.mtu));
   attributes.dest_qp_num = remote.qp_number;
   attributes.rq_psn = remote.psn;
-  attributes.ah_attr = Route(remote.gid, remote.lid, remote.flow_label, 0);  // a mark on a write nobody would see
+  attributes.ah_attr = Route(remote.gid, remote.lid, remote.flow_label, false);  // a mark on a write nobody would see
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type == IBV_QPT_RC) {
     attributes.min_rnr_timer = kReceiverNotReadyTimer;

@@ -38,7 +38,8 @@ struct VerbsCardOptions {
   uint32_t arrivals = 4096;        // receives for writes that arrive, shared by all paths
   uint32_t writes_per_path = 128;  // on their way to the card
   uint32_t targets = 1024;         // paths on which peers write to us
-  uint32_t paths = 256;  // on which we write; fewer where the card's completion queue is too short for all of them
+  uint32_t paths = 256;       // on which we write; fewer where the card's completion queue is too short for all of them
+  uint8_t traffic_class = 0;  // of all that leaves, in the IP header or the GRH; without the two bits of ECN
 };
 
 class VerbsCard {
@@ -103,9 +104,8 @@ class VerbsCard {
     return timed() ? std::min(clock_->ToHost(completion.ticks), now) : now;
   }
 
-  // `flow_label`: see verbs_flow.h; on InfiniBand without meaning. `traffic_class`: of the IP header or the GRH, the
-  // two low bits of which are those of ECN.
-  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, uint8_t traffic_class) const;
+  // `flow_label`: see verbs_flow.h; on InfiniBand without meaning. `ecn_capable`: switches may mark what goes there.
+  ibv_ah_attr Route(const VerbsGid& gid, uint16_t lid, uint32_t flow_label, bool ecn_capable) const;
 
   // Posts receives for writes until there are options().arrivals of them.
   void RefillArrivals();

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kRoom = 64;  // segments
 constexpr size_t kBatch = 64;
 constexpr uint32_t kBurst = 8;
+constexpr uint8_t kEcnBits = 3;  // of a traffic class
 constexpr Duration kLookAtEvents = Duration::Millis(5);
 constexpr Duration kRepairEvery = Duration::Millis(100);
 // Software on both sides takes part in what a delay seems to be.
@@ -399,7 +400,8 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateVerbsLane(const VerbsLaneOptions& op
     return absl::FailedPreconditionError(absl::StrCat("RDMA port ", port->name(), ": ", port->reason()));
   }
   if (options.mtu != 0) port->mtu = std::min(port->mtu, options.mtu);
-  auto parts = VerbsParts::Make(*calls, *port);
+  auto parts =
+      VerbsParts::Make(*calls, *port, {.traffic_class = static_cast<uint8_t>(options.traffic_class & ~kEcnBits)});
   if (!parts.ok()) return parts.status();
   FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return absl::ErrnoToStatus(errno, "verbs lane: cannot make a descriptor to wait on");

@@ -29,6 +29,8 @@ struct VerbsLaneOptions {
   uint32_t entropies = 8;  // paths to one peer, 1 to 64
   uint32_t mtu = 0;        // bytes of payload in a packet, 256 to 4096; 0: the port's
   Rate link_rate;          // zero: as the card states it
+  // Of the IP header or the GRH of every packet and write; the two lowest bits are ECN's and are not taken from here.
+  uint8_t traffic_class = 0;
 };
 
 // The error names the device or option at fault and what there is instead. `calls`: nullptr: libibverbs.

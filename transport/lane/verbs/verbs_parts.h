@@ -22,9 +22,9 @@ struct VerbsParts {
   std::unique_ptr<VerbsPeers> peers;
   std::unique_ptr<VerbsTargets> targets;
 
-  static absl::StatusOr<VerbsParts> Make(VerbsCalls& calls, const VerbsPort& port) {
+  static absl::StatusOr<VerbsParts> Make(VerbsCalls& calls, const VerbsPort& port, const VerbsCardOptions& options) {
     VerbsParts parts;
-    auto card = VerbsCard::Open(calls, port, VerbsCardOptions{});
+    auto card = VerbsCard::Open(calls, port, options);
     if (!card.ok()) return card.status();
     parts.card = *std::move(card);
     auto datagrams = VerbsDatagrams::Create(parts.card.get());

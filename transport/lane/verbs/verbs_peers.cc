@@ -5,19 +5,14 @@
 #include "transport/lane/verbs/verbs_flow.h"
 
 namespace paceline {
-namespace {
-
-constexpr uint8_t kEcnCapable = 2;  // ECT(0)
-
-}  // namespace
 
 VerbsPeers::~VerbsPeers() {
   for (const Peer& peer : peers_) EndRoutes(peer);
 }
 
-ibv_ah* VerbsPeers::MakeRoute(const VerbsAddress& address, uint8_t traffic_class) const {
+ibv_ah* VerbsPeers::MakeRoute(const VerbsAddress& address, bool ecn_capable) const {
   const uint32_t flow_label = VerbsFlowLabel(qp_number_, address.qp_number);
-  ibv_ah_attr route = card_->Route(address.gid, address.lid, flow_label, traffic_class);
+  ibv_ah_attr route = card_->Route(address.gid, address.lid, flow_label, ecn_capable);
   return card_->calls().CreateAh(card_->pd(), &route);
 }
 
@@ -43,9 +38,9 @@ uint32_t VerbsPeers::Open(const VerbsAddress& address) {
   if (address.ethernet != card_->port().ethernet) return kNowhere;
   uint32_t number = Place(address);
   if (number == kNowhere) {
-    Peer peer{.address = address, .route = MakeRoute(address, 0)};
+    Peer peer{.address = address, .route = MakeRoute(address, false)};
     if (peer.route == nullptr) return kNowhere;
-    if (address.ethernet) peer.ecn_route = MakeRoute(address, kEcnCapable);  // without it packets go unmarked
+    if (address.ethernet) peer.ecn_route = MakeRoute(address, true);  // without it packets go unmarked
     if (free_.empty()) {
       number = static_cast<uint32_t>(peers_.size());
       peers_.emplace_back();

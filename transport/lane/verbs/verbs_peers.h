@@ -50,7 +50,7 @@ class VerbsPeers {
 
   uint32_t Place(const VerbsAddress& address) const;
   void Drop(uint32_t number);
-  ibv_ah* MakeRoute(const VerbsAddress& address, uint8_t traffic_class) const;
+  ibv_ah* MakeRoute(const VerbsAddress& address, bool ecn_capable) const;
   void EndRoutes(const Peer& peer);
 
   VerbsCard* card_;

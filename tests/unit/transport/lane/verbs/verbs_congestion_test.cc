@@ -53,6 +53,30 @@ TEST_P(VerbsMarksTest, OfWritesWouldBeSeenByNobodyAndAreNotAskedFor) {
   for (const uint8_t traffic_class : seen_) EXPECT_EQ(traffic_class, kNotCapable);
 }
 
+TEST_P(VerbsMarksTest, TheTrafficClassIsThatOfPacketsAndWritesWithoutItsEcnBits) {
+  b_.reset();
+  a_.reset();
+  traffic_class_ = 0x6b;  // DSCP 26; the two low bits are the transport's
+  Start();
+  congested_ = false;
+  for (const bool reliable : {false, true}) {
+    if (reliable) {
+      a_ = Make("fake0", true);
+      to_b_ = a_->OpenPeer(b_->address());
+    }
+    seen_.clear();
+    SendPacket(*a_, to_b_, "may be marked", true);
+    SendPacket(*a_, to_b_, "control");
+    EXPECT_EQ(Receive(*b_).size(), 2u);
+    EXPECT_EQ(seen_, (std::vector<uint8_t>{0x68 | kCapable, 0x68}));
+    seen_.clear();
+    Send(WriteOf(1, 100));
+    EXPECT_EQ(Immediates(Run()), List({1}));
+    EXPECT_GE(seen_.size(), 3u);  // Open, Accept, and the write
+    for (const uint8_t traffic_class : seen_) EXPECT_EQ(traffic_class, 0x68);
+  }
+}
+
 // Cards with clocks of their own, one fast and one slow.
 class VerbsTimesTest : public VerbsFixture {
  protected:

@@ -51,6 +51,7 @@ class VerbsFixture : public ::testing::Test {
     VerbsLaneOptions options;
     options.device = device;
     options.reliable = reliable;
+    options.traffic_class = traffic_class_;
     auto lane = CreateVerbsLane(options, &cards_);
     EXPECT_TRUE(lane.ok()) << lane.status();
     return lane.ok() ? *std::move(lane) : nullptr;
@@ -125,6 +126,7 @@ class VerbsFixture : public ::testing::Test {
   uint32_t to_b_ = 0, to_a_ = 0;
   std::vector<uint8_t> memory_, payload_;
   uint64_t key_ = 0;
+  uint8_t traffic_class_ = 0;  // of lanes made from now on
 };
 
 }  // namespace paceline::support
