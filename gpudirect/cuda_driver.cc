@@ -23,6 +23,7 @@ absl::Status CudaDriver::Resolve(void* library) {
   find(cuDeviceGet, "cuDeviceGet");
   find(cuDeviceGetName, "cuDeviceGetName");
   find(cuDeviceGetAttribute, "cuDeviceGetAttribute");
+  find(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState");
   find(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   find(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
   find(cuCtxPushCurrent, "cuCtxPushCurrent_v2");

@@ -12,6 +12,16 @@ absl::StatusOr<std::unique_ptr<PrimaryContext>> PrimaryContext::Create(const Cud
   if (const CudaResult result = driver.cuDeviceGet(&handle, device); result != kCudaSuccess) {
     return driver.Error("cuDeviceGet", result);
   }
+  unsigned flags = 0;
+  int active = 0;
+  if (const CudaResult result = driver.cuDevicePrimaryCtxGetState(handle, &flags, &active); result != kCudaSuccess) {
+    return driver.Error("cuDevicePrimaryCtxGetState", result);
+  }
+  if (active == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("GPU ", device, " has no primary context, and it is the program's to make one (cudaSetDevice and ",
+                     "cudaFree(0), or cuDevicePrimaryCtxRetain) before memory of that GPU is registered"));
+  }
   CudaContext context = nullptr;
   if (const CudaResult result = driver.cuDevicePrimaryCtxRetain(&context, handle); result != kCudaSuccess) {
     return driver.Error("cuDevicePrimaryCtxRetain", result);

@@ -1,5 +1,5 @@
 // The primary context of one GPU, which the CUDA runtime and everybody else in the process use too, held while the
-// object lives.
+// object lives. It is the program's: none is made here, as it takes hundreds of megabytes of the GPU, and stays.
 //
 // Thread rule: any thread, as the driver allows; what Enter answers belongs to its thread.
 #pragma once
@@ -13,8 +13,8 @@ namespace paceline::gpudirect {
 
 class PrimaryContext {
  public:
-  // `device`: ordinal of the GPU. Fails where there is none of that number, or with the driver's error. `driver`
-  // outlives the object.
+  // `device`: ordinal of the GPU. Fails where there is none of that number, where the program has not made its primary
+  // context, or with the driver's error. `driver` outlives the object.
   static absl::StatusOr<std::unique_ptr<PrimaryContext>> Create(const CudaDriver& driver, int device);
   ~PrimaryContext() { driver_.cuDevicePrimaryCtxRelease(handle_); }
   PrimaryContext(const PrimaryContext&) = delete;

@@ -219,7 +219,8 @@ class Context {
   // Received, read or written means that the card has written it. Whether kernels see that without a flush the GPU says
   // (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING); to flush (cuFlushGPUDirectRDMAWrites) is up to the caller.
   // kInvalidArgument: kRemoteAtomic, which GPU memory here does not have, or values that make no sense. kUnavailable:
-  // no driver, or it cannot copy. kUnimplemented: no card of this context takes the memory; the message says why.
+  // no driver, the GPU's primary context is not there (it is the program's to make), or the driver cannot copy.
+  // kUnimplemented: no card of this context takes the memory; the message says why.
   Result<RegionId> RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory);
   // At once: what arrives later for it is refused, and writes and reads of peers that are under way end for them with
   // kRemoteAccess. A connection with operations of its own that still use the region is aborted: they end with

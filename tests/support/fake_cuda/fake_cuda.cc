@@ -65,6 +65,7 @@ struct State {
   std::map<std::string, std::pair<int, Result>> failures;  // calls left until then, and what is answered
   unsigned long long next_id = 1;
   int flushes = 0;
+  int primary_users[16] = {};  // by GPU: how often its primary context is retained; 0: there is none
 };
 
 State& state() {
@@ -261,10 +262,22 @@ Result cuDeviceGetAttribute(int* value, int attribute, int) {
 
 Result cuDevicePrimaryCtxRetain(void** context, int device) {
   const Call call("cuDevicePrimaryCtxRetain");
+  if (call.result() != kOk) return call.result();
+  ++state().primary_users[device];
   *context = &device_context[device];
+  return kOk;
+}
+Result cuDevicePrimaryCtxRelease_v2(int device) {
+  const Call call("cuDevicePrimaryCtxRelease_v2");
+  if (call.result() == kOk) --state().primary_users[device];
   return call.result();
 }
-Result cuDevicePrimaryCtxRelease_v2(int) { return Call("cuDevicePrimaryCtxRelease_v2").result(); }
+Result cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  const Call call("cuDevicePrimaryCtxGetState");
+  *flags = 0;
+  *active = state().primary_users[device] > 0 ? 1 : 0;
+  return call.result();
+}
 
 Result cuCtxPushCurrent_v2(void* context) {
   const Call call("cuCtxPushCurrent_v2");
