@@ -27,6 +27,7 @@ using paceline::support::FakeVerbs;
 std::mutex mutex;
 paceline::Time card_time;
 int last_traffic_class = -1;
+bool fork_is_safe = false;
 
 FakeVerbs* MakeCards() {
   auto* cards = new FakeVerbs(2);
@@ -123,6 +124,14 @@ int QueryRtValues(ibv_context* context, ibv_values_ex* values) {
 
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier): the library's names.
 extern "C" {
+
+int ibv_fork_init() {
+  return Locked([](FakeVerbs& cards) {
+    if (cards.objects() > 0) return EINVAL;  // as the library where something is registered
+    fork_is_safe = true;
+    return 0;
+  });
+}
 
 ibv_device** ibv_get_device_list(int* count) {
   return Locked([&](FakeVerbs& cards) { return cards.GetDeviceList(count); });
@@ -232,6 +241,11 @@ int ibv_destroy_qp(ibv_qp* qp) {
 // What the cards have found wrong with how they were used; empty: nothing.
 const char* fake_verbs_violation() {
   return Locked([](FakeVerbs& cards) { return cards.violations().empty() ? "" : cards.violations().front().c_str(); });
+}
+
+// Whether memory that is registered stays in place when the process forks.
+bool fake_verbs_fork_is_safe() {
+  return Locked([](FakeVerbs&) { return fork_is_safe; });
 }
 
 // Of the last packet or write that has left a card; -1: none has.

@@ -53,7 +53,12 @@ class VerbsLibrary final : public VerbsCalls {
     Find(create_qp_, "ibv_create_qp");
     Find(modify_qp_, "ibv_modify_qp");
     Find(destroy_qp_, "ibv_destroy_qp");
-    return missing_.empty() ? "" : absl::StrCat(kLibrary, " is too old: it has no ", missing_);
+    Find(fork_init_, "ibv_fork_init");
+    if (!missing_.empty()) return absl::StrCat(kLibrary, " is too old: it has no ", missing_);
+    // Of effect before the first registration alone, and only where the kernel leaves something to do. It fails where
+    // the program has registered memory of its own before, and has then chosen for itself.
+    fork_init_();
+    return "";
   }
 
   ibv_device** GetDeviceList(int* count) override { return get_device_list_(count); }
@@ -147,6 +152,7 @@ class VerbsLibrary final : public VerbsCalls {
   decltype(ibv_get_device_list)* get_device_list_ = nullptr;
   decltype(ibv_free_device_list)* free_device_list_ = nullptr;
   decltype(ibv_open_device)* open_device_ = nullptr;
+  decltype(ibv_fork_init)* fork_init_ = nullptr;
   decltype(ibv_close_device)* close_device_ = nullptr;
   decltype(ibv_query_device)* query_device_ = nullptr;
   decltype(ibv_query_port)* query_port_ = nullptr;

@@ -88,6 +88,10 @@ TEST_F(VerbsLibraryTest, UdpPortsAreGivenToQueuePairsOfMlx5CardsAlone) {
   EXPECT_GE(Ask<uint16_t>(mlx5_, "fake_mlx5_chosen"), 0xc000);
 }
 
+TEST_F(VerbsLibraryTest, ForkLeavesTheMemoryOfCardsWhereItIs) {
+  EXPECT_TRUE(Ask<bool>(ibverbs_, "fake_verbs_fork_is_safe"));
+}
+
 // The card's clock counts 20 s while next to nothing passes here: it is taken for set, and what arrived 10 s ago by it
 // arrived so long before the lane looked.
 TEST_F(VerbsLibraryTest, TimesOfArrivalAreThoseOfTheCard) {
