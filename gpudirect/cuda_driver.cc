@@ -22,6 +22,7 @@ absl::Status CudaDriver::Resolve(void* library) {
   find(cuDeviceGetCount, "cuDeviceGetCount");
   find(cuDeviceGet, "cuDeviceGet");
   find(cuDeviceGetName, "cuDeviceGetName");
+  find(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId");
   find(cuDeviceGetAttribute, "cuDeviceGetAttribute");
   find(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState");
   find(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");

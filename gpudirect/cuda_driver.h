@@ -70,6 +70,7 @@ class CudaDriver {
   CudaResult (*cuDeviceGetCount)(int* count) = nullptr;
   CudaResult (*cuDeviceGet)(int* device, int ordinal) = nullptr;
   CudaResult (*cuDeviceGetName)(char* name, int size, int device) = nullptr;
+  CudaResult (*cuDeviceGetPCIBusId)(char* id, int size, int device) = nullptr;
   CudaResult (*cuDeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
   CudaResult (*cuDevicePrimaryCtxGetState)(int device, unsigned* flags, int* active) = nullptr;
   CudaResult (*cuDevicePrimaryCtxRetain)(CudaContext* context, int device) = nullptr;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cc/registry.h"
+#include "gpudirect/pci_distance.h"
 #include "gpudirect/registration_path.h"
 #include "paceline/counters.h"
 #include "transport/core/path/path_policy.h"
@@ -46,6 +47,42 @@ gpudirect::RegistrationChoice ChooseForPort(const gpudirect::CudaDriver& driver,
 
 std::string FateText(const gpudirect::RegistrationChoice& choice) {
   return std::string(gpudirect::RegistrationPathName(choice.path)) + " (" + choice.reason + ")";
+}
+
+// The places of this machine's GPUs, by ordinal.
+std::vector<gpudirect::PciPlace> PlacesOfGpus() {
+  std::vector<gpudirect::PciPlace> places;
+  const gpudirect::CudaDriver* driver = gpudirect::CudaDriver::Get();
+  for (int gpu = 0; driver != nullptr && gpu < driver->device_count(); ++gpu) {
+    places.push_back(gpudirect::PciPlaceOf(*driver, gpu));
+  }
+  return places;
+}
+
+struct Nearest {
+  std::vector<size_t> which;  // of the others, all as near; empty: it is not known of any how far it is
+  gpudirect::PciDistance distance;
+};
+Nearest NearestTo(const gpudirect::PciPlace& place, const std::vector<gpudirect::PciPlace>& others) {
+  Nearest nearest;
+  for (size_t i = 0; i < others.size(); ++i) {
+    const gpudirect::PciDistance distance = DistanceBetween(place, others[i]);
+    if (distance.level == gpudirect::PciLevel::kUnknown) continue;
+    if (nearest.which.empty() || distance < nearest.distance) nearest = {{}, distance};
+    if (distance == nearest.distance) nearest.which.push_back(i);
+  }
+  return nearest;
+}
+
+std::string SummaryOf(const VerbsPortInfo& port, const Nearest& gpus) {
+  std::string text = port.link + (port.address.empty() ? "" : " " + port.address) + "; MTU " + std::to_string(port.mtu);
+  if (!port.rate.is_zero()) text += "; " + std::to_string(static_cast<int>(port.rate.gbps())) + " Gb/s";
+  if (port.numa_node >= 0) text += "; NUMA node " + std::to_string(port.numa_node);
+  for (size_t i = 0; i < gpus.which.size(); ++i) {
+    text += (i == 0 ? "; nearest GPU: " : ", ") + std::to_string(gpus.which[i]);
+  }
+  if (!gpus.which.empty()) text += std::string(" (") + PciLevelName(gpus.distance.level) + ")";
+  return text;
 }
 
 }  // namespace
@@ -85,8 +122,12 @@ nlohmann::json GatherInterfaces() {
 
 nlohmann::json GatherHcas() {
   nlohmann::json devices = nlohmann::json::array();
+  const std::vector<gpudirect::PciPlace> gpus = PlacesOfGpus();
   for (const VerbsPortInfo& port : ListVerbsLanePorts()) {
+    const Nearest nearest = NearestTo(gpudirect::PciPlaceOf(port.sysfs), gpus);
     nlohmann::json one = {{"name", port.name},
+                          {"summary", SummaryOf(port, nearest)},
+                          {"nearest_gpus", nearest.which},
                           {"usable", port.reason.empty()},
                           {"link", port.link},
                           {"address", port.address},
@@ -111,17 +152,24 @@ nlohmann::json GatherGpus() {
   std::string reason;
   const gpudirect::CudaDriver* driver = gpudirect::CudaDriver::Get(&reason);
   if (driver == nullptr) return {{"devices", devices}, {"reason", reason}};
-  const std::vector<VerbsPortInfo> ports = ListVerbsLanePorts();
+  std::vector<VerbsPortInfo> ports = ListVerbsLanePorts();
+  std::erase_if(ports, [](const VerbsPortInfo& port) { return !port.reason.empty(); });
+  std::vector<gpudirect::PciPlace> cards;
+  for (const VerbsPortInfo& port : ports) cards.push_back(gpudirect::PciPlaceOf(port.sysfs));
   for (int i = 0; i < driver->device_count(); ++i) {
     int device = 0;
     char name[256] = "";
     if (driver->cuDeviceGet(&device, i) == gpudirect::kCudaSuccess) driver->cuDeviceGetName(name, sizeof(name), device);
     nlohmann::json one = {{"name", name}, {"index", i}, {"usable", true}, {"hcas", nlohmann::json::array()}};
     std::map<std::string, std::string> fates;  // which way memory takes, and to what
-    for (const VerbsPortInfo& port : ports) {
-      if (!port.reason.empty()) continue;
+    const gpudirect::PciPlace place = gpudirect::PciPlaceOf(*driver, i);
+    for (size_t j = 0; j < ports.size(); ++j) {
+      const VerbsPortInfo& port = ports[j];
       const auto choice = ChooseForPort(*driver, i, port);
+      const gpudirect::PciDistance distance = DistanceBetween(place, cards[j]);
       one["hcas"].push_back({{"name", port.name},
+                             {"distance", PciLevelName(distance.level)},
+                             {"hops", distance.hops},
                              {"registration", gpudirect::RegistrationPathName(choice.path)},
                              {"needs_flush", choice.needs_flush},
                              {"reason", choice.reason}});
@@ -133,8 +181,13 @@ nlohmann::json GatherGpus() {
     one["reason"] = elsewhere.reason;
     std::string summary = "its memory travels by ";
     for (const auto& [fate, list] : fates) summary += fate + " over " + list + "; by ";
-    one["summary"] =
-        summary + FateText(elsewhere) + " over other lanes. The NCCL plugin stages with PACELINE_GPU_STAGING=1";
+    summary += FateText(elsewhere) + " over other lanes. The NCCL plugin stages with PACELINE_GPU_STAGING=1";
+    const Nearest nearest = NearestTo(place, cards);
+    for (size_t j = 0; j < nearest.which.size(); ++j) {
+      summary += (j == 0 ? ". Nearest card: " : ", ") + ports[nearest.which[j]].name;
+    }
+    if (!nearest.which.empty()) summary += std::string(" (") + PciLevelName(nearest.distance.level) + ")";
+    one["summary"] = summary;
     devices.push_back(one);
   }
   return {{"devices", devices},

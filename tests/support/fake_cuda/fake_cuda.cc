@@ -8,8 +8,8 @@
 //
 // FAKE_CUDA_DEVICES (1): how many GPUs. FAKE_CUDA_DMA_BUF (1): whether they give out dma-bufs. FAKE_CUDA_RDMA (1):
 // whether they have GPUDirect RDMA at all. FAKE_CUDA_WRITES_ORDERING (100), FAKE_CUDA_FLUSH_OPTIONS (1): as the driver
-// answers for what others write into them. FAKE_CUDA_FAIL ("cuMemcpyDtoHAsync_v2:3:700"): the third call of that
-// function answers 700; fake_cuda.h has the same for tests.
+// answers for what others write into them. FAKE_CUDA_PCI_BUS_ID: of all of them; unset: they have none. FAKE_CUDA_FAIL
+// ("cuMemcpyDtoHAsync_v2:3:700"): the third call of that function answers 700; fake_cuda.h has the same for tests.
 #include "tests/support/fake_cuda/fake_cuda.h"
 
 #include <fcntl.h>
@@ -237,6 +237,14 @@ Result cuDeviceGetName(char* name, int size, int device) {
   const Call call("cuDeviceGetName");
   std::strncpy(name, ("Fake GPU " + std::to_string(device)).c_str(), static_cast<size_t>(size));
   return call.result();
+}
+
+Result cuDeviceGetPCIBusId(char* id, int size, int) {
+  const Call call("cuDeviceGetPCIBusId");
+  const char* text = std::getenv("FAKE_CUDA_PCI_BUS_ID");
+  if (call.result() != kOk || text == nullptr) return call.result() != kOk ? call.result() : kInvalidValue;
+  std::strncpy(id, text, static_cast<size_t>(size));
+  return kOk;
 }
 
 Result cuDeviceGetAttribute(int* value, int attribute, int) {

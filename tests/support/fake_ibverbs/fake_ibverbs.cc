@@ -4,12 +4,14 @@
 //
 // FAKE_VERBS_DMA_BUF: "none": the cards take no dma-bufs; "fake0": only this one does; "full": they would, and have no
 // room for any.
+// FAKE_VERBS_SYSFS: a folder with one for each card ("fake0"), as /sys/class/infiniband.
 // FAKE_VERBS_CLOCK: the cards have clocks, by the time that fake_verbs_set_time has set.
 //
 // Thread rule: any thread, one at a time.
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -134,7 +136,12 @@ int ibv_fork_init() {
 }
 
 ibv_device** ibv_get_device_list(int* count) {
-  return Locked([&](FakeVerbs& cards) { return cards.GetDeviceList(count); });
+  ibv_device** const list = Locked([&](FakeVerbs& cards) { return cards.GetDeviceList(count); });
+  const char* sysfs = std::getenv("FAKE_VERBS_SYSFS");
+  for (ibv_device** at = list; sysfs != nullptr && *at != nullptr; ++at) {
+    std::snprintf((*at)->ibdev_path, sizeof((*at)->ibdev_path), "%s/%s", sysfs, (*at)->name);
+  }
+  return list;
 }
 void ibv_free_device_list(ibv_device** list) {
   Locked([&](FakeVerbs& cards) { cards.FreeDeviceList(list); });
