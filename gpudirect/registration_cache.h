@@ -1,33 +1,29 @@
-// Registrations that are kept when their user lets go of them: registering memory with a card costs tens of
-// microseconds and more, and collective libraries register the same buffers over and over.
+// Registrations of device memory that several users share: registering it with a card takes the kernel and the driver
+// of the GPU far longer than a look here, room on the card is bounded, and collective libraries register the same
+// buffer for every connection that uses it.
 //
-// An entry is good as long as its memory is: device memory that was freed and allocated anew at the same address has
-// another buffer id (MemoryInfo), and its old entry is dropped when it is met. Invalidate says so for a range that the
-// user knows to be gone.
+// What nobody uses any more is not kept: a registration holds the GPU's memory also when the program has freed it.
+// While it is kept it is given out only for the allocation that it was made for. Memory that was freed without a word
+// and allocated anew at the same address has another buffer id (MemoryInfo), and the old entry is not given out again.
 //
-// Thread rule: one thread at a time. Ownership: owns what `Make` made until `Drop` has had it; entries in use are
-// dropped when their last user lets go. At most `max_unused` unused entries are kept, the least recently used goes
-// first.
+// Thread rule: one thread at a time. Ownership: owns what was added, until `Drop` has had it, with its last user or at
+// the cache's end.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
-
-#include "absl/status/statusor.h"
+#include <utility>
 
 namespace paceline::gpudirect {
 
 class RegistrationCache {
  public:
-  using Registration = uint64_t;  // whatever Make makes
-  using Make = std::function<absl::StatusOr<Registration>(uintptr_t base, size_t bytes)>;
+  using Registration = uint64_t;  // whatever a card's user has for it
   using Drop = std::function<void(Registration registration)>;
 
-  RegistrationCache(Make make, Drop drop, size_t max_unused)
-      : make_(std::move(make)), drop_(std::move(drop)), max_unused_(max_unused) {}
+  explicit RegistrationCache(Drop drop) : drop_(std::move(drop)) {}
   ~RegistrationCache();
   RegistrationCache(const RegistrationCache&) = delete;
   RegistrationCache& operator=(const RegistrationCache&) = delete;
@@ -37,32 +33,22 @@ class RegistrationCache {
     size_t bytes = 0;
     uint64_t buffer_id = 0;
     Registration registration = 0;
-    uint32_t users = 0;
-    bool valid = true;
-    std::list<Entry*>::iterator unused{};  // while nobody uses it
+    uint32_t users = 1;
+    bool valid = true;  // its memory is still what it was made for, as far as is known
   };
 
-  // A registration that holds [base, base + bytes): one that is there, or a new one. `buffer_id`: of the memory now, 0
-  // for ordinary memory. Release it as often as it was acquired.
-  absl::StatusOr<Entry*> Acquire(uintptr_t base, size_t bytes, uint64_t buffer_id);
+  // One that holds [base, base + bytes), with one more user; nullptr: none does. `buffer_id`: of the memory now, not 0.
+  Entry* Find(uintptr_t base, size_t bytes, uint64_t buffer_id);
+  // What was made for that memory, with its first user.
+  Entry* Add(uintptr_t base, size_t bytes, uint64_t buffer_id, Registration registration);
+  // By each user, once.
   void Release(Entry* entry);
-  // Memory in [base, base + bytes) is gone: no entry that touches it is given out again.
-  void Invalidate(uintptr_t base, size_t bytes);
 
-  uint64_t hits() const { return hits_; }
-  uint64_t misses() const { return misses_; }
   size_t size() const { return entries_.size(); }
 
  private:
-  void Retire(Entry* entry);  // not given out again; dropped now if nobody uses it
-  void Erase(Entry* entry);
-
-  const Make make_;
-  const Drop drop_;
-  const size_t max_unused_;
+  Drop drop_;
   std::multimap<uintptr_t, Entry> entries_;  // by base
-  std::list<Entry*> unused_;                 // least recently used first
-  uint64_t hits_ = 0, misses_ = 0;
 };
 
 }  // namespace paceline::gpudirect

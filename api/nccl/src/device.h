@@ -21,6 +21,7 @@
 #include "api/nccl/src/gpu_plan.h"
 #include "api/nccl/src/nics.h"
 #include "gpudirect/primary_context.h"
+#include "gpudirect/registration_cache.h"
 #include "gpudirect/staging.h"
 #include "paceline/context.h"
 
@@ -59,6 +60,8 @@ class Device {
   // Made at the first call for this GPU, for which gpus() has a driver; valid as long as the device.
   api::Result<const GpuCopies*> CopiesFor(int gpu);
   api::Result<const gpudirect::PrimaryContext*> ContextOf(int gpu);
+  // Of memory of GPUs: regions of context().
+  gpudirect::RegistrationCache& registrations() { return registrations_; }
   // In NCCL's log, once for each text.
   void TellOnce(const std::string& text);
 
@@ -83,6 +86,7 @@ class Device {
   std::map<int, std::unique_ptr<gpudirect::PrimaryContext>> gpu_contexts_;  // by GPU
   std::set<std::string> told_;
   std::unique_ptr<api::Context> context_;
+  gpudirect::RegistrationCache registrations_{[this](uint64_t region) { context_->DeregisterMemory(region); }};
   std::vector<Listener*> listeners_;
   std::vector<Comm*> attended_;
   std::vector<std::unique_ptr<Comm>> retired_;

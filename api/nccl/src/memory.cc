@@ -28,7 +28,7 @@ api::Result<std::unique_ptr<Memory>> Memory::Register(const std::shared_ptr<Devi
     return memory;
   }
   memory->gpu_ = info.device;
-  const auto region = on_gpu ? memory->GiveToCard(*device, dma_buf)
+  const auto region = on_gpu ? memory->GiveToCard(*device, info.buffer_id, dma_buf)
                              : api::Status(api::StatusCode::kUnimplemented, "it is managed memory, which moves");
   if (region.ok()) {
     memory->Keep(device, *region);
@@ -41,7 +41,19 @@ api::Result<std::unique_ptr<Memory>> Memory::Register(const std::shared_ptr<Devi
 }
 
 // The region; or why the memory has to be staged.
-api::Result<api::RegionId> Memory::GiveToCard(Device& device, const GivenDmaBuf& given) const {
+api::Result<api::RegionId> Memory::GiveToCard(Device& device, uint64_t buffer_id, const GivenDmaBuf& given) {
+  if (buffer_id == 0) return RegisterWithCard(device, given);
+  const auto base = reinterpret_cast<uintptr_t>(data_);
+  shared_ = device.registrations().Find(base, bytes_, buffer_id);
+  if (shared_ == nullptr) {
+    const auto region = RegisterWithCard(device, given);
+    if (!region.ok()) return region.status();
+    shared_ = device.registrations().Add(base, bytes_, buffer_id, *region);
+  }
+  return shared_->registration;
+}
+
+api::Result<api::RegionId> Memory::RegisterWithCard(Device& device, const GivenDmaBuf& given) const {
   const gpudirect::RegistrationChoice& choice = device.gpus().ChoiceFor(gpu_);
   if (choice.path == gpudirect::RegistrationPath::kStaging) {
     return api::Status(api::StatusCode::kUnimplemented, choice.reason);
@@ -86,7 +98,11 @@ Memory::~Memory() {
   const std::shared_ptr<Device> device = device_.lock();
   if (device == nullptr) return;
   const auto lock = device->Lock();
-  device->context().DeregisterMemory(region_);
+  if (shared_ != nullptr) {
+    device->registrations().Release(shared_);
+  } else {
+    device->context().DeregisterMemory(region_);
+  }
 }
 
 bool Memory::IsRegionOf(const Device& device) const { return &device == owner_ && !device_.expired(); }

@@ -1,6 +1,6 @@
 // Memory that NCCL has registered. It belongs to the device, not to a comm (regIsGlobal): any comm of the device uses
-// it. Memory of a GPU is given to the card where that reaches it (GpuPlan), and staged elsewhere: also where the card
-// then does not take it, which NCCL's log says.
+// it. Memory of a GPU is given to the card where that reaches it (GpuPlan), once however often NCCL registers it, and
+// staged elsewhere: also where the card then does not take it, which NCCL's log says.
 //
 // Thread rule: under the device's lock. Ownership: NCCL's handle; ends with deregMr.
 #pragma once
@@ -26,7 +26,7 @@ class Memory {
   // the processor reaches too is host memory. Fails where it is of a kind that cannot be used here, or of no bytes.
   static api::Result<std::unique_ptr<Memory>> Register(const std::shared_ptr<Device>& device, void* data, size_t bytes,
                                                        int type, const GivenDmaBuf& dma_buf);
-  // What is under way with it is aborted, with its comm.
+  // What is under way with it is aborted, with its comm, unless the same memory of a GPU is registered once more.
   ~Memory();
 
   // The region for an operation of `device` on [data, data + bytes): that of the context, or, for another device, none.
@@ -40,12 +40,15 @@ class Memory {
  private:
   Memory(void* data, size_t bytes) : data_(data), bytes_(bytes) {}
   bool IsRegionOf(const Device& device) const;
-  api::Result<api::RegionId> GiveToCard(Device& device, const GivenDmaBuf& dma_buf) const;
+  // `buffer_id`: as in gpudirect::MemoryInfo.
+  api::Result<api::RegionId> GiveToCard(Device& device, uint64_t buffer_id, const GivenDmaBuf& dma_buf);
+  api::Result<api::RegionId> RegisterWithCard(Device& device, const GivenDmaBuf& dma_buf) const;
   void Keep(const std::shared_ptr<Device>& device, api::RegionId region);
 
   std::weak_ptr<Device> device_;  // may have ended before
   const Device* owner_ = nullptr;
   api::RegionId region_ = 0;
+  gpudirect::RegistrationCache::Entry* shared_ = nullptr;  // what region_ is of; nullptr: it is of this memory alone
   void* const data_;
   const size_t bytes_;
   int gpu_ = -1;  // whose memory it is; -1: the processor reaches it

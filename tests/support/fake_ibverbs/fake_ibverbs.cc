@@ -250,6 +250,11 @@ const char* fake_verbs_violation() {
   return Locked([](FakeVerbs& cards) { return cards.violations().empty() ? "" : cards.violations().front().c_str(); });
 }
 
+// What was made of the cards and is not destroyed yet: contexts, queues, registrations and the like.
+size_t fake_verbs_objects() {
+  return Locked([](FakeVerbs& cards) { return cards.objects(); });
+}
+
 // Whether memory that is registered stays in place when the process forks.
 bool fake_verbs_fork_is_safe() {
   return Locked([](FakeVerbs&) { return fork_is_safe; });

@@ -46,6 +46,7 @@ class GpuTest : public PluginFixture {
     void* library = dlopen(PACELINE_FAKE_IBVERBS, RTLD_NOW);
     ASSERT_NE(library, nullptr) << dlerror();
     violation_ = reinterpret_cast<const char* (*)()>(dlsym(library, "fake_verbs_violation"));
+    objects_ = reinterpret_cast<size_t (*)()>(dlsym(library, "fake_verbs_objects"));
     Gpu();
     Set("PACELINE_LANE", "verbs");
     Set("PACELINE_HCA", "fake");
@@ -123,6 +124,8 @@ class GpuTest : public PluginFixture {
     Deregister(send_, out);
     Deregister(receive_, in);
   }
+  // Of both cards, registrations among them.
+  size_t Objects() const { return objects_(); }
   // How often the driver flushes for an iflush that is done at once.
   int FlushesOf(DevicePointer memory, void* handle) {
     const Slot slot{.data = reinterpret_cast<void*>(memory), .bytes = 100, .memory = handle};
@@ -141,6 +144,7 @@ class GpuTest : public PluginFixture {
   std::vector<std::string> set_;
   std::vector<DevicePointer> memory_;
   const char* (*violation_)() = nullptr;
+  size_t (*objects_)() = nullptr;
 };
 
 class GpuVersionTest : public GpuTest, public ::testing::WithParamInterface<int> {};
@@ -266,6 +270,32 @@ TEST_F(GpuTest, MemoryRegisteredWithAnotherDeviceIsStaged) {
   EXPECT_EQ(Gpu().Read(to, 100), std::vector<uint8_t>(100, 5));
   Deregister(send_, out);
   Deregister(receive_, in);
+}
+
+TEST_F(GpuTest, MemoryThatIsRegisteredOftenIsGivenToTheCardOnce) {
+  Begin();
+  Connect(0, 1);
+  const DevicePointer from = Alloc(kBytes, 5), to = Alloc(kBytes, 9);
+  const std::vector<uint8_t> contents = Pattern(kBytes, 3);
+  Gpu().Write(from, contents);
+  const size_t before = Objects();
+  void *out = Register(send_, from, kBytes), *in = Register(receive_, to, kBytes);
+  EXPECT_EQ(Objects(), before + 2);
+  void *again = Register(send_, from, kBytes), *inside = Register(receive_, to + 5000, kBytes - 5000);
+  void* given = RegisterDmaBuf(send_, from, kBytes);
+  EXPECT_EQ(Objects(), before + 2);
+  // It is the card's until the last of them goes.
+  for (void* handle : {out, given}) Deregister(send_, handle);
+  Deregister(receive_, in);
+  EXPECT_EQ(Objects(), before + 2);
+  ForbidCopies(true);
+  Move({from, 100'000, again}, {to + 5000, kBytes - 5000, inside});
+  ForbidCopies(false);
+  EXPECT_EQ(Gpu().Read(to + 5000, 100'000), std::vector<uint8_t>(contents.begin(), contents.begin() + 100'000));
+  const size_t with_paths = Objects();
+  Deregister(send_, again);
+  Deregister(receive_, inside);
+  EXPECT_EQ(Objects(), with_paths - 2);
 }
 
 TEST_F(GpuTest, FlushesWhereTheGpuNeedsIt) {
