@@ -90,16 +90,22 @@ const char* CheckDomain(const fi_domain_attr& hints, const std::string& name) {
   return nullptr;
 }
 
-const char* Check(const fi_info& hints, const std::string& name, fi_ep_type type) {
+// A fabric is a network. Programs take endpoints of one fabric to reach each other: Open MPI gives the ranks of a host
+// its domains in turn.
+std::string FabricName(const Interface& interface) {
+  return interface.networks.empty() ? kProviderName : interface.networks;
+}
+
+const char* Check(const fi_info& hints, const Interface& interface, fi_ep_type type) {
   if (!Within(hints.caps, CapsOf(type))) return "capabilities";
   if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return "address format";
   const char* why = nullptr;
   if (hints.ep_attr != nullptr) why = CheckEndpoint(*hints.ep_attr, type);
   if (why == nullptr && hints.tx_attr != nullptr) why = CheckTransmit(*hints.tx_attr, type);
   if (why == nullptr && hints.rx_attr != nullptr) why = CheckReceive(*hints.rx_attr, type);
-  if (why == nullptr && hints.domain_attr != nullptr) why = CheckDomain(*hints.domain_attr, name);
+  if (why == nullptr && hints.domain_attr != nullptr) why = CheckDomain(*hints.domain_attr, interface.name);
   if (why == nullptr && hints.fabric_attr != nullptr && hints.fabric_attr->name != nullptr &&
-      std::strcmp(hints.fabric_attr->name, kProviderName) != 0) {
+      FabricName(interface) != hints.fabric_attr->name) {
     why = "fabric name";
   }
   return why;
@@ -157,9 +163,10 @@ bool GiveAddress(const Address& address, void** to, size_t* size) {
   return true;
 }
 
-OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, const fi_info* hints, const char** why) {
+OwnedInfo NewInfo(fi_ep_type type, const Interface& interface, uint32_t version, const fi_info* hints,
+                  const char** why) {
   if (hints != nullptr) {
-    *why = Check(*hints, name, type);
+    *why = Check(*hints, interface, type);
     if (*why != nullptr) return nullptr;
   }
   OwnedInfo info(fi_allocinfo());
@@ -192,9 +199,9 @@ OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, co
     if (hints->ep_attr->tx_ctx_cnt != 0) ep.tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;
     if (hints->ep_attr->rx_ctx_cnt != 0) ep.rx_ctx_cnt = hints->ep_attr->rx_ctx_cnt;
   }
-  FillDomain(*info->domain_attr, hints == nullptr ? nullptr : hints->domain_attr, name);
+  FillDomain(*info->domain_attr, hints == nullptr ? nullptr : hints->domain_attr, interface.name);
   info->domain_attr->mr_mode = RegistrationMode(hints, version);
-  info->fabric_attr->name = strdup(kProviderName);
+  info->fabric_attr->name = strdup(FabricName(interface).c_str());
   info->fabric_attr->prov_version = kProviderVersion;
   info->fabric_attr->api_version = version;
   return info;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "api/libfabric/src/address.h"
+#include "api/libfabric/src/interfaces.h"
 #include "paceline/types.h"
 
 namespace paceline::libfabric {
@@ -45,9 +46,10 @@ inline bool IsConnected(const fi_info& info) { return info.ep_attr != nullptr &&
 // Of endpoints for short messages and nothing else (FI_EP_DGRAM).
 inline bool IsDatagram(const fi_info& info) { return info.ep_attr != nullptr && info.ep_attr->type == FI_EP_DGRAM; }
 
-// A new fi_info for endpoints of this type (FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM) in a domain on the interface `name`.
+// A new fi_info for endpoints of this type (FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM) in a domain on this interface.
 // nullptr: the hints ask for what is not offered, `why` says what.
-OwnedInfo NewInfo(fi_ep_type type, const std::string& name, uint32_t version, const fi_info* hints, const char** why);
+OwnedInfo NewInfo(fi_ep_type type, const Interface& interface, uint32_t version, const fi_info* hints,
+                  const char** why);
 
 // Puts the address where a fi_info has one, in the place of what is there; false: there is no memory.
 bool GiveAddress(const Address& address, void** to, size_t* size);

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "absl/strings/str_split.h"
 
@@ -22,6 +25,7 @@ struct Found {
   std::string name;
   bool loopback = false;
   sockaddr_storage address{};
+  sockaddr_storage mask{};
 };
 
 socklen_t SizeOf(const sockaddr* address) {
@@ -38,6 +42,8 @@ std::vector<Found> FindAll() {
     if (at->ifa_addr->sa_family != AF_INET && at->ifa_addr->sa_family != AF_INET6) continue;
     Found found{.name = at->ifa_name, .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0};
     std::memcpy(&found.address, at->ifa_addr, SizeOf(at->ifa_addr));
+    if (at->ifa_netmask != nullptr) std::memcpy(&found.mask, at->ifa_netmask, SizeOf(at->ifa_addr));
+    found.mask.ss_family = found.address.ss_family;
     result.push_back(found);
   }
   std::stable_sort(result.begin(), result.end(),
@@ -45,27 +51,72 @@ std::vector<Found> FindAll() {
   return result;
 }
 
-bool SameHost(const sockaddr_storage& a, const sockaddr_storage& b) {
-  if (a.ss_family != b.ss_family) return false;
-  if (a.ss_family == AF_INET) {
-    return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+std::span<const uint8_t> HostOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return {reinterpret_cast<const uint8_t*>(&reinterpret_cast<const sockaddr_in&>(address).sin_addr), sizeof(in_addr)};
   }
-  return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
-                     &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
+  return {reinterpret_cast<const sockaddr_in6&>(address).sin6_addr.s6_addr, sizeof(in6_addr)};
+}
+
+bool SameHost(const sockaddr_storage& a, const sockaddr_storage& b) {
+  return a.ss_family == b.ss_family && std::ranges::equal(HostOf(a), HostOf(b));
+}
+
+// Who has this address; nullptr: none.
+const Found* FindAddress(const std::vector<Found>& all, const sockaddr_storage& address) {
+  // All of 127.0.0.0/8 is the loopback interface's.
+  const bool loops = address.ss_family == AF_INET &&
+                     ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  const auto found = std::ranges::find_if(
+      all, [&](const Found& one) { return SameHost(one.address, address) || (loops && one.loopback); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// What PACELINE_BIND says of a port: the name of an interface, or its address.
+const Found* FindPort(const std::vector<Found>& all, const std::string& port) {
+  const auto named = std::ranges::find(all, port, &Found::name);
+  if (named != all.end()) return &*named;
+  const auto addresses = LookUp(port.c_str(), nullptr, true);
+  return addresses.empty() ? nullptr : FindAddress(all, addresses.front());
+}
+
+// "192.0.2.0/24"
+std::string NetworkOf(const Found& found) {
+  const std::span<const uint8_t> host = HostOf(found.address), mask = HostOf(found.mask);
+  std::array<uint8_t, sizeof(in6_addr)> network{};
+  int bits = 0;
+  for (size_t i = 0; i < host.size(); ++i) {
+    network[i] = host[i] & mask[i];
+    bits += std::popcount(mask[i]);
+  }
+  char text[INET6_ADDRSTRLEN] = {};
+  inet_ntop(found.address.ss_family, network.data(), text, sizeof(text));
+  return std::string(text) + '/' + std::to_string(bits);
+}
+
+// Of all these ports; empty where one is not of the kernel's.
+std::string NetworksOf(const std::vector<Found>& all, const std::vector<std::string>& ports) {
+  std::string networks;
+  for (const std::string& port : ports) {
+    const Found* found = FindPort(all, port);
+    if (found == nullptr) return "";
+    networks += (networks.empty() ? "" : ",") + NetworkOf(*found);
+  }
+  return networks;
 }
 
 }  // namespace
 
 std::vector<Interface> ListInterfaces() {
   if (const char* bind = std::getenv("PACELINE_BIND"); bind != nullptr && *bind != '\0') {
-    return {{.name = bind, .bind = absl::StrSplit(bind, ',', absl::SkipWhitespace())}};
+    const std::vector<std::string> ports = absl::StrSplit(bind, ',', absl::SkipWhitespace());
+    return {{.name = bind, .bind = ports, .networks = NetworksOf(FindAll(), ports)}};
   }
   std::vector<Interface> result;
   for (const Found& found : FindAll()) {
     const bool known =
         std::any_of(result.begin(), result.end(), [&](const Interface& other) { return other.name == found.name; });
-    if (!known) result.push_back({.name = found.name, .bind = {found.name}});
+    if (!known) result.push_back({.name = found.name, .bind = {found.name}, .networks = NetworkOf(found)});
   }
   return result;
 }
@@ -83,13 +134,9 @@ std::vector<sockaddr_storage> LookUp(const char* node, const char* service, bool
 }
 
 std::string InterfaceWith(const sockaddr_storage& address) {
-  // All of 127.0.0.0/8 is the loopback interface's.
-  const bool loops = address.ss_family == AF_INET &&
-                     ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-  for (const Found& found : FindAll()) {
-    if (SameHost(found.address, address) || (loops && found.loopback)) return found.name;
-  }
-  return "";
+  const std::vector<Found> all = FindAll();
+  const Found* found = FindAddress(all, address);
+  return found == nullptr ? "" : found->name;
 }
 
 std::optional<sockaddr_storage> RouteTo(const sockaddr_storage& target) {

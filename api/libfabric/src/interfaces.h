@@ -15,6 +15,7 @@ namespace paceline::libfabric {
 struct Interface {
   std::string name;               // of the domain: "eth0", or the value of PACELINE_BIND
   std::vector<std::string> bind;  // ContextOptions::bind
+  std::string networks;           // "192.0.2.0/24", of several ports one after the other; empty: not known
 };
 
 std::vector<Interface> ListInterfaces();

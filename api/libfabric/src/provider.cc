@@ -49,7 +49,7 @@ int GetInfo(uint32_t version, const char* node, const char* service, uint64_t fl
     for (const Interface& interface : interfaces) {
       if (!named->interface.empty() && interfaces.size() > 1 && interface.name != named->interface) continue;
       const char* why = nullptr;
-      if (OwnedInfo info = NewInfo(type, interface.name, version, hints, &why)) {
+      if (OwnedInfo info = NewInfo(type, interface, version, hints, &why)) {
         SetAddresses(*info, interface, *named, hints);
         *last = info.release();
         last = &(*last)->next;

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The program under mpirun on several "hosts" (network namespaces on a switch, a rank each), all packets authenticated:
-#   hosts_test.sh MPIRUN PROGRAM PROVIDER_FOLDER RANKS clean|drops|nic_down
+#   hosts_test.sh MPIRUN PROGRAM PROVIDER_FOLDER RANKS clean|drops|nic_down|unbound
 # drops: each host's kernel drops 5 % of what arrives. nic_down: every host has two NICs on two switches, and one NIC of
-# one host goes down after the first of four rounds.
+# one host goes down after the first of four rounds. unbound: two ranks a host, which has two NICs, and nobody says which
+# interface to use; Open MPI gives the domains of one fabric to the ranks of a host in turn.
 # Status 77: not possible here (needs root).
 set -uo pipefail
 mpirun=$1 program=$2 provider=$3 ranks=$4 case=$5
@@ -26,9 +27,13 @@ fail() {
   exit 1
 }
 
-switches=1 interfaces=eth0 rounds=1
-[[ $case != nic_down ]] || switches=2 interfaces=eth0,eth1 rounds=4
-"$hosts_script" up "$prefix" "$ranks" 1500 $switches || exit
+switches=1 bind=(PACELINE_BIND=eth0) rounds=1 slots=1
+case $case in
+  nic_down) switches=2 bind=(PACELINE_BIND=eth0,eth1) rounds=4 ;;
+  unbound) switches=2 bind=() slots=2 ;;
+esac
+hosts=$((ranks / slots))
+"$hosts_script" up "$prefix" "$hosts" 1500 $switches || exit
 (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$work/key")
 
 inside() {
@@ -38,7 +43,7 @@ inside() {
 }
 
 if [[ $case == drops ]]; then
-  for ((host = 0; host < ranks; ++host)); do
+  for ((host = 0; host < hosts; ++host)); do
     inside "$host" nft 'table inet drops { chain arriving { type filter hook input priority 0;
       meta l4proto udp numgen random mod 100 < 5 counter drop; }; }' 2>"$work/output" ||
       { echo "skipped: nftables is not usable here: $(head -1 "$work/output")"; exit 77; }
@@ -46,13 +51,14 @@ if [[ $case == drops ]]; then
 fi
 
 names=""
-for ((host = 0; host < ranks; ++host)); do names+=,$prefix$host; done
+for ((host = 0; host < hosts; ++host)); do names+=,$prefix$host:$slots; done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export PACELINE_KEY_FILE=$work/key PACELINE_BIND=$interfaces
+export PACELINE_KEY_FILE=$work/key
+unset PACELINE_BIND
 timeout 270 "$hosts_script" "${prefix}0" "$mpirun" -np "$ranks" -host "${names#,}" --mca plm rsh \
   --mca plm_rsh_agent "$hosts_script" --mca oob_tcp_if_include eth0 --bind-to none --mca mpi_yield_when_idle 1 \
   --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include paceline --mca osc pt2pt \
-  -x "FI_PROVIDER_PATH=$provider" -x PACELINE_KEY_FILE -x PACELINE_BIND ${ASAN_OPTIONS:+-x ASAN_OPTIONS} \
+  -x "FI_PROVIDER_PATH=$provider" -x PACELINE_KEY_FILE ${bind:+-x "${bind[0]}"} ${ASAN_OPTIONS:+-x ASAN_OPTIONS} \
   "$program" $rounds >"$work/output" 2>&1 &
 job=$!
 

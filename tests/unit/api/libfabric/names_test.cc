@@ -108,6 +108,24 @@ TEST_F(NamesTest, TheOwnAddressIsTheFirstThatIsBoundTo) {
   }
 }
 
+// What is of one fabric reaches each other, so the loopback interface has one of its own.
+TEST_F(NamesTest, AFabricIsANetwork) {
+  EXPECT_STREQ(GetInfo()->fabric_attr->name, "127.0.0.0/8");
+  const struct {
+    const char *bind, *fabric;
+  } kCases[] = {{"127.0.0.2", "127.0.0.0/8"}, {"127.0.0.1,lo", "127.0.0.0/8,127.0.0.0/8"}, {"lo,none", "paceline"}};
+  for (const auto& one : kCases) {
+    setenv("PACELINE_BIND", one.bind, 1);
+    const Info info = Named(nullptr, nullptr, 0);
+    unsetenv("PACELINE_BIND");
+    ASSERT_NE(info, nullptr) << one.bind;
+    EXPECT_STREQ(info->fabric_attr->name, one.fabric) << one.bind;
+  }
+  const Info of_network = GetInfo([](fi_info& hints) { hints.fabric_attr->name = strdup("127.0.0.0/8"); });
+  ASSERT_NE(of_network, nullptr);
+  EXPECT_STREQ(of_network->domain_attr->name, "lo");
+}
+
 // Programs also give the address that they are to be reached at as a socket address in the hints.
 TEST_F(NamesTest, ASocketAddressInTheHintsIsTheOwn) {
   const Info hints(fi_allocinfo());
