@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "api/cpp/src/variables.h"
 #include "transport/engine/lane_factory.h"
 
 namespace paceline::api {
@@ -14,16 +16,18 @@ namespace {
 // Reads PACELINE_* variables one by one and remembers the first thing that is wrong.
 class Reader {
  public:
+  explicit Reader(const std::function<const char*(const char*)>& look_up) : look_up_(look_up) {}
+
   void Text(const char* name, std::string& out) {
-    if (const char* text = std::getenv(name)) out = text;
+    if (const char* text = look_up_(name)) out = text;
   }
 
   void Devices(const char* name, std::vector<std::string>& out) {
-    if (const char* text = std::getenv(name)) out = SplitDevices(text);
+    if (const char* text = look_up_(name)) out = SplitDevices(text);
   }
 
   void Pairs(const char* name, std::map<std::string, std::string>& out) {
-    const char* text = std::getenv(name);
+    const char* text = look_up_(name);
     if (text == nullptr) return;
     const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
     for (const std::string& part : parts) {
@@ -35,7 +39,7 @@ class Reader {
 
   template <typename Integer>
   void Number(const char* name, Integer& out) {
-    const char* text = std::getenv(name);
+    const char* text = look_up_(name);
     if (text == nullptr) return;
     uint64_t value = 0;
     if (!absl::SimpleAtoi(text, &value) || value > std::numeric_limits<Integer>::max()) {
@@ -45,7 +49,7 @@ class Reader {
   }
 
   void Real(const char* name, double& out) {
-    const char* text = std::getenv(name);
+    const char* text = look_up_(name);
     if (text == nullptr) return;
     double value = 0;
     if (!absl::SimpleAtod(text, &value) || !(value >= 0 && value <= 1e6)) {
@@ -55,13 +59,13 @@ class Reader {
   }
 
   void Switch(const char* name, bool& out) {
-    const char* text = std::getenv(name);
+    const char* text = look_up_(name);
     if (text == nullptr) return;
     if (!absl::SimpleAtob(text, &out)) Fail(name, text, "write 1 or 0");
   }
 
   void Progress(const char* name, ProgressMode& out) {
-    const char* text = std::getenv(name);
+    const char* text = look_up_(name);
     if (text == nullptr) return;
     const std::string word = text;
     if (word != "manual" && word != "thread") return Fail(name, text, "write manual or thread");
@@ -74,6 +78,7 @@ class Reader {
   void Fail(const std::string& name, const std::string& value, const std::string& advice) {
     if (!error_) error_ = Status(StatusCode::kInvalidArgument, name + "=" + value + ": " + advice);
   }
+  const std::function<const char*(const char*)>& look_up_;
   std::optional<Status> error_;
 };
 
@@ -82,8 +87,13 @@ class Reader {
 Result<ContextOptions> ContextOptions::FromEnvironment() { return FromEnvironment(ContextOptions()); }
 
 Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) {
+  return OptionsFromVariables(std::move(defaults), [](const char* name) { return std::getenv(name); });
+}
+
+Result<ContextOptions> OptionsFromVariables(ContextOptions defaults,
+                                            const std::function<const char*(const char*)>& look_up) {
   ContextOptions options = std::move(defaults);
-  Reader reader;
+  Reader reader(look_up);
   reader.Text("PACELINE_LANE", options.lane);
   reader.Devices("PACELINE_BIND", options.bind);
   reader.Number("PACELINE_MTU", options.mtu);

@@ -10,6 +10,7 @@
 #include <exception>
 #include <new>
 
+#include "api/cpp/src/variables.h"
 #include "api/libfabric/src/atomic.h"
 #include "api/libfabric/src/av.h"
 #include "api/libfabric/src/counter.h"
@@ -22,6 +23,7 @@
 #include "api/libfabric/src/interfaces.h"
 #include "api/libfabric/src/mr.h"
 #include "api/libfabric/src/names.h"
+#include "api/libfabric/src/parameters.h"
 #include "api/libfabric/src/passive.h"
 #include "api/libfabric/src/poll.h"
 #include "api/libfabric/src/scalable.h"
@@ -205,7 +207,7 @@ int NewDomain(fid_fabric* fabric, const fi_info& info, Places places, Domain** r
   const auto interface = std::find_if(interfaces.begin(), interfaces.end(),
                                       [&](const Interface& one) { return one.name == info.domain_attr->name; });
   if (interface == interfaces.end()) return -FI_ENODEV;
-  auto options = api::ContextOptions::FromEnvironment();
+  auto options = api::OptionsFromVariables({}, Setting);
   if (!options.ok()) {
     FI_WARN(Provider(), FI_LOG_DOMAIN, "%s\n", options.status().message().c_str());
     return -FI_EINVAL;

@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
 
 #include "absl/strings/str_split.h"
+#include "api/libfabric/src/parameters.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -108,7 +108,7 @@ std::string NetworksOf(const std::vector<Found>& all, const std::vector<std::str
 }  // namespace
 
 std::vector<Interface> ListInterfaces() {
-  if (const char* bind = std::getenv("PACELINE_BIND"); bind != nullptr && *bind != '\0') {
+  if (const char* bind = Setting("PACELINE_BIND"); bind != nullptr && *bind != '\0') {
     const std::vector<std::string> ports = absl::StrSplit(bind, ',', absl::SkipWhitespace());
     return {{.name = bind, .bind = ports, .networks = NetworksOf(FindAll(), ports)}};
   }

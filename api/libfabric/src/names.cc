@@ -2,10 +2,10 @@
 
 #include <netinet/in.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "api/cpp/src/handle.h"
+#include "api/libfabric/src/parameters.h"
 #include "transport/engine/lane_factory.h"
 
 namespace paceline::libfabric {
@@ -26,7 +26,7 @@ std::optional<Address> AddressOfText(const std::string& text, uint16_t port) {
 }
 
 bool HasUdp() {
-  const char* lane = std::getenv("PACELINE_LANE");
+  const char* lane = Setting("PACELINE_LANE");
   return lane == nullptr || *lane == '\0' || std::strcmp(lane, "udp") == 0 || std::strcmp(lane, "auto") == 0;
 }
 

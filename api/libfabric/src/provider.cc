@@ -7,6 +7,7 @@
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/interfaces.h"
 #include "api/libfabric/src/names.h"
+#include "api/libfabric/src/parameters.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -79,5 +80,6 @@ const fi_provider* Provider() { return &provider; }
 }  // namespace paceline::libfabric
 
 extern "C" __attribute__((visibility("default"))) fi_provider* fi_prov_ini() {
+  paceline::libfabric::DefineParameters();
   return const_cast<fi_provider*>(paceline::libfabric::Provider());
 }
