@@ -1,6 +1,7 @@
-// Calls of MPI whose results can be told beforehand: mpi_check [ROUNDS], under mpirun with 2 ranks or more. After each
-// round rank 0 says so, so that a script can break something between two. In the end it says how many one-sided
-// operations of Paceline were carried out for them, as the provider's counters have it.
+// Calls of MPI whose results can be told beforehand: mpi_check [ROUNDS | large], under mpirun with 2 ranks or more.
+// After each round rank 0 says so, so that a script can break something between two. "large": one message of 2 GiB
+// instead. In the end it says how many one-sided operations of Paceline were carried out for them, and how many bytes
+// went with them and with messages, as the provider's counters have it.
 #include "tests/interop/mpi/mpi_check.h"
 
 #include <unistd.h>
@@ -14,9 +15,11 @@
 namespace paceline::mpi_check {
 namespace {
 
-// Of this process: writes, reads and atomics of peers.
-std::array<uint64_t, 3> RemoteAccesses() {
-  std::array<uint64_t, 3> counts{};
+// Of this process: writes, reads and atomics of peers, and bytes that have come.
+using Counts = std::array<uint64_t, 4>;
+
+Counts CountsOfProvider() {
+  Counts counts{};
   for (const std::string& page : api::ListCounterPages()) {
     const auto snapshot = api::ReadCounterPage(page);
     if (!snapshot.ok() || snapshot->pid != static_cast<uint64_t>(getpid())) continue;
@@ -24,28 +27,31 @@ std::array<uint64_t, 3> RemoteAccesses() {
       if (counter.name == "rx_writes") counts[0] += counter.value;
       if (counter.name == "rx_reads") counts[1] += counter.value;
       if (counter.name == "rx_atomics") counts[2] += counter.value;
+      if (counter.name == "rx_data_bytes") counts[3] += counter.value;
     }
   }
   return counts;
 }
 
 // Counters are written from time to time: it looks until they have not changed for a while.
-void TellRemoteAccesses() {
-  std::array<uint64_t, 3> mine = RemoteAccesses(), sum{};
+void TellCounts() {
+  Counts mine = CountsOfProvider(), sum{};
   for (int same = 0; same < 10; ++same) {
     usleep(10'000);
     MPI_Barrier(MPI_COMM_WORLD);
-    const auto again = RemoteAccesses();
-    if (again != mine) same = 0;
+    const Counts again = CountsOfProvider();
+    bool changed = false;  // barriers of this loop move some bytes
+    for (size_t i = 0; i < 3; ++i) changed |= again[i] != mine[i];
+    if (changed) same = 0;
     mine = again;
     int most = 0;
     MPI_Allreduce(&same, &most, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     same = most;
   }
-  MPI_Reduce(mine.data(), sum.data(), 3, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Reduce(mine.data(), sum.data(), 4, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   if (Rank() != 0) return;
-  std::printf("one-sided: %ld writes, %ld reads, %ld atomics\n", static_cast<long>(sum[0]), static_cast<long>(sum[1]),
-              static_cast<long>(sum[2]));
+  std::printf("one-sided: %ld writes, %ld reads, %ld atomics\nbytes: %ld\n", static_cast<long>(sum[0]),
+              static_cast<long>(sum[1]), static_cast<long>(sum[2]), static_cast<long>(sum[3]));
 }
 
 }  // namespace
@@ -54,7 +60,9 @@ void TellRemoteAccesses() {
 int main(int argc, char** argv) {
   using namespace paceline::mpi_check;
   MPI_Init(&argc, &argv);
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
+  const bool large = argc > 1 && std::string(argv[1]) == "large";
+  const int rounds = large ? 0 : argc > 1 ? std::atoi(argv[1]) : 1;
+  if (large) CheckLarge();
   for (int round = 1; round <= rounds; ++round) {
     CheckPointToPoint();
     CheckCollectives();
@@ -65,7 +73,7 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     }
   }
-  TellRemoteAccesses();
+  TellCounts();
   if (Rank() == 0) std::printf("%d ranks: all checks passed\n", Ranks());
   MPI_Finalize();
   return 0;

@@ -35,6 +35,7 @@ inline int32_t Value(int from, int to, size_t i, int round) {
 }
 
 void CheckCollectives();
+void CheckLarge();  // needs 2 GiB for each of ranks 0 and 1
 void CheckOneSided();
 void CheckPointToPoint();
 
