@@ -150,6 +150,32 @@ absl::StatusOr<Lanes> CreateDpdk(const LaneFactoryOptions& options) {
 
 bool HasUdpAddresses(const std::string& kind) { return kind == "udp" || kind == "xdp" || kind == "dpdk"; }
 
+// Why there are no lanes of a kind that nobody makes.
+absl::Status NoSuchLane(const std::string& kind_wanted) {
+  std::vector<std::string> usable;
+  for (const LaneKindInfo& kind : ListLaneKinds()) {
+    if (kind.name == kind_wanted) {
+      return absl::UnimplementedError(absl::StrCat("lane \"", kind_wanted, "\": ", kind.reason));
+    }
+    if (kind.usable) usable.push_back(kind.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("lane \"", kind_wanted, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
+}
+
+// `status`, and, where a device that could not be had is an RDMA card, what drives that.
+absl::Status WithWayToCards(const absl::Status& status, const std::vector<std::string>& devices) {
+  for (const VerbsPortInfo& port : ListVerbsLanePorts()) {
+    for (const std::string& device : devices) {
+      if (device.empty() || (port.name != device && !port.name.starts_with(device + ":"))) continue;
+      return absl::Status(status.code(), absl::StrCat(status.message(), "; \"", device,
+                                                      "\" is an RDMA card, which lane \"verbs\" drives: --lane verbs, "
+                                                      "PACELINE_LANE=verbs"));
+    }
+  }
+  return status;
+}
+
 absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "auto") return CreateAutoLanes(options);
   if (options.kind == "udp") return CreateUdpLanes(options);
@@ -157,15 +183,7 @@ absl::StatusOr<Lanes> CreateKind(const LaneFactoryOptions& options) {
   if (options.kind == "verbs") return CreateVerbsLanes(options);
   if (options.kind == "xdp") return CreateXdpLanes(options);
   if (options.kind == "dpdk") return CreateDpdk(options);
-  std::vector<std::string> usable;
-  for (const LaneKindInfo& kind : ListLaneKinds()) {
-    if (kind.name == options.kind) {
-      return absl::UnimplementedError(absl::StrCat("lane \"", options.kind, "\": ", kind.reason));
-    }
-    if (kind.usable) usable.push_back(kind.name);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("lane \"", options.kind, "\" is unknown; usable here: ", absl::StrJoin(usable, ", ")));
+  return NoSuchLane(options.kind);
 }
 
 absl::StatusOr<std::vector<LaneDeviceInfo>> ListVerbsDevices() {
@@ -205,6 +223,7 @@ std::vector<std::string> SplitDevices(const std::string& text) {
 
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
   auto lanes = CreateKind(options);
+  if (!lanes.ok() && options.kind != "verbs") return WithWayToCards(lanes.status(), options.devices);
   if (!lanes.ok() || options.impairment.none()) return lanes;
   Impairment impairment = options.impairment;
   for (std::unique_ptr<Lane>& lane : *lanes) {
@@ -232,6 +251,7 @@ std::string FormatPeerAddress(const std::string& kind, const LaneAddress& addres
 
 absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices(const std::string& kind) {
   if (kind == "verbs") return ListVerbsDevices();
+  if (kind != "auto" && kind != "shm" && !HasUdpAddresses(kind)) return NoSuchLane(kind);
   const auto interfaces = ListUdpInterfaces();
   if (!interfaces.ok()) return interfaces.status();
   std::vector<LaneDeviceInfo> list;

@@ -76,7 +76,8 @@ struct LaneDeviceInfo {
   std::string dma_buf_problem;  // of such a card: why it takes no memory of GPUs by dma-buf; empty when it does
 };
 
-// For lanes of this kind, usable or not; of kinds that have no devices of their own, the network interfaces.
+// For lanes of this kind, usable or not; of kinds that have no devices of their own, the network interfaces. An error
+// says why there are none, or that no such lanes can be made.
 absl::StatusOr<std::vector<LaneDeviceInfo>> ListLaneDevices(const std::string& kind);
 
 }  // namespace paceline

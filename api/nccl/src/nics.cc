@@ -85,6 +85,15 @@ api::Result<std::vector<Interface>> ChooseInterfaces(const std::vector<Interface
   return chosen;
 }
 
+std::string UsableCards() {
+  const auto ports = api::ListInterfaces("verbs");
+  if (!ports.ok()) return "";
+  std::vector<Interface> usable;
+  std::copy_if(ports->begin(), ports->end(), std::back_inserter(usable),
+               [](const Interface& one) { return one.usable; });
+  return NamesOf(usable);
+}
+
 api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::string& hca) {
   Nics result;
   if (options.lane == "shm") {
@@ -94,7 +103,12 @@ api::Result<Nics> Nics::Find(const api::ContextOptions& options, const std::stri
     if (!interfaces.ok()) return interfaces.status();
     if (!hca.empty() || options.bind.empty()) {
       const auto chosen = ChooseInterfaces(*interfaces, hca);
-      if (!chosen.ok()) return chosen.status();
+      if (!chosen.ok()) {
+        const std::string cards = options.lane == "verbs" ? "" : UsableCards();
+        return cards.empty()
+                   ? chosen.status()
+                   : Status(chosen.status().code(), chosen.status().message() + "; with PACELINE_LANE=verbs: " + cards);
+      }
       for (const Interface& one : *chosen) {
         result.nics_.push_back(NicOf(one, static_cast<int>(result.nics_.size()), options.link_gbps));
       }

@@ -36,6 +36,9 @@ struct Nic {
 api::Result<std::vector<api::Interface>> ChooseInterfaces(const std::vector<api::Interface>& interfaces,
                                                           const std::string& hca);
 
+// The ports of RDMA cards that PACELINE_LANE=verbs would drive, by name, comma separated; empty: there are none.
+std::string UsableCards();
+
 // What an entry of PACELINE_BIND names: an interface, a port of an RDMA card, or, where it names the card, the port
 // that a context would take. nullptr: an address, or nothing that is here.
 const api::Interface* Named(const std::vector<api::Interface>& interfaces, const std::string& bind);

@@ -85,6 +85,10 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   }
   Inform(std::string("Paceline ") + api::Version() + ", lane " + options_->lane + ", congestion control " +
          options_->congestion_control + ", devices: " + list);
+  if (options_->lane == "auto") {
+    const std::string cards = UsableCards();
+    if (!cards.empty()) Inform("RDMA cards are not used, PACELINE_LANE=verbs does: " + cards);
+  }
   return abi::Result::kSuccess;
 }
 

@@ -298,5 +298,15 @@ TEST(PluginStartTest, WrongVariablesAreNamed) {
   }
 }
 
+TEST(PluginStartTest, AWrongLaneIsRefusedAtOnce) {
+  const auto net = Net::Load(PACELINE_NCCL_PLUGIN, 0);
+  ASSERT_TRUE(net.ok());
+  setenv("PACELINE_LANE", "ib", 1);
+  void* communicator = nullptr;
+  EXPECT_NE((*net)->Init(&communicator, 1, abi::kUndefined, Record, nullptr), Result::kSuccess);
+  EXPECT_THAT(LastLog(), HasSubstr("lane \"ib\" is unknown; usable here: auto, udp"));
+  unsetenv("PACELINE_LANE");
+}
+
 }  // namespace
 }  // namespace paceline::nccl_test
