@@ -16,6 +16,7 @@ echo "kernel $(uname -r), devices: $(cd /sys/class/infiniband && echo *)"
 sees_both() { "$paceline" info >/run/info && grep -q 'yes  verbs' /run/info && (($(grep -c 'yes  rxe[01]:1' /run/info) == 2)); }
 check "paceline info sees both devices" sees_both
 check "the lane keeps its contract" timeout 100 "$1/tests/lane_conformance_test" --gtest_filter='*verbs'
+check "queue pairs that fail" timeout 100 "$1/tests/verbs_qp_errors_test"
 for op in send write write_imm read atomic; do
   check "$op over one device" timeout 60 "$paceline" perf local --lane verbs --device rxe0 --op $op --size 5000 \
     --iterations 30
