@@ -17,7 +17,20 @@ class Access(enum.IntFlag):
     REMOTE_ATOMIC = 4
 
 
-class Operation(enum.IntEnum):
+class _Open(enum.IntEnum):
+    """Values that a later library of the same ABI may add to are members, too, named UNKNOWN_ and the number."""
+
+    @classmethod
+    def _missing_(cls, value):
+        if not isinstance(value, int):
+            return None
+        member = int.__new__(cls, value)
+        member._name_ = f"UNKNOWN_{value}"
+        member._value_ = value
+        return member
+
+
+class Operation(_Open):
     """Kinds of operations, in completions."""
 
     SEND = 0
@@ -30,7 +43,7 @@ class Operation(enum.IntEnum):
     FLUSH = 7
 
 
-class Status(enum.IntEnum):
+class Status(_Open):
     """How an operation ended."""
 
     OK = 0
@@ -42,7 +55,7 @@ class Status(enum.IntEnum):
     REMOTE_ERROR = 6
 
 
-class CloseCode(enum.IntEnum):
+class CloseCode(_Open):
     """Why a connection is over."""
 
     NONE = 0  # it is not

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from paceline import _abi, errors
+from paceline import _abi, errors, operation
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 HEADER = ROOT / "api/c/paceline/paceline.h"
@@ -34,6 +34,16 @@ class AbiTest(unittest.TestCase):
                     self.assertEqual(values[prefix + name], member.value, name)
         for name in ("OK", "TIMED_OUT", "TRY_AGAIN", "CONNECTING", "ESTABLISHED", "CLOSED", "USE_ENVIRONMENT"):
             self.assertEqual(values[name], getattr(_abi, name), name)
+
+    def test_values_of_a_later_library_are_taken(self):
+        for kind in (_abi.CloseCode, _abi.Status, _abi.Operation):
+            later = kind(4711)
+            self.assertIsInstance(later, kind)
+            self.assertEqual((later, later.name), (4711, "UNKNOWN_4711"))
+            self.assertNotIn(later, list(kind))
+            self.assertRaises(ValueError, kind, "no number")
+        raw = _abi.Completion(operation=4711, status=4712)
+        self.assertEqual(operation.Completion.of(raw).status, 4712)
 
     def test_every_result_has_an_exception(self):
         text = HEADER.read_text()
