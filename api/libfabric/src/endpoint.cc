@@ -63,7 +63,10 @@ fi_ops_ep calls = {
 
 Endpoint::Traits Endpoint::TraitsOf(const fi_info& info, Role role) {
   Traits traits = {.role = role, .connected = IsConnected(info), .datagram = IsDatagram(info), .caps = info.caps};
-  if (info.tx_attr != nullptr) traits.transmit_flags = info.tx_attr->op_flags;
+  if (info.tx_attr != nullptr) {
+    traits.transmit_flags = info.tx_attr->op_flags;
+    traits.ordered_atomics = (info.tx_attr->msg_order & kAtomicOrder) != 0;
+  }
   if (info.rx_attr != nullptr) traits.receive_flags = info.rx_attr->op_flags;
   if (!traits.connected && info.src_addr != nullptr && info.src_addrlen == Address::kBytes) {
     traits.service = NamedService(Address::From(info.src_addr));
@@ -233,6 +236,7 @@ Counter* Endpoint::CounterOf(uint64_t flags) const {
 
 void Endpoint::Release(Operation* operation) {
   if (operation->counter != nullptr) operation->counter->LetGo();
+  if (operation->ordered_on != 0) atomics_under_way_.erase(operation->ordered_on);
   domain_->Delete(operation);
 }
 

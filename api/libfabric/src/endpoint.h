@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "api/libfabric/src/counter.h"
 #include "api/libfabric/src/cq.h"
 #include "api/libfabric/src/domain.h"
@@ -51,8 +52,9 @@ class Endpoint : public EndpointFid, public Usable {
   enum class Role : uint8_t { kWhole, kSharedReceive, kTransmit, kReceive };
   struct Traits {
     Role role = Role::kWhole;
-    bool connected = false;  // FI_EP_MSG
-    bool datagram = false;   // FI_EP_DGRAM: as the others, for short messages without a tag alone
+    bool connected = false;        // FI_EP_MSG
+    bool ordered_atomics = false;  // kAtomicOrder
+    bool datagram = false;         // FI_EP_DGRAM: as the others, for short messages without a tag alone
     uint64_t caps = 0;
     uint64_t transmit_flags = 0;
     uint64_t receive_flags = 0;
@@ -173,6 +175,7 @@ class Endpoint : public EndpointFid, public Usable {
   Queue transmit_queue_;
   Queue receive_queue_;
   std::vector<CounterBinding> counters_;
+  absl::flat_hash_set<uint32_t> atomics_under_way_;  // connections with one, where atomics are ordered
   size_t min_multi_receive_ = kDefaultMinMultiReceive;
   bool enabled_ = false;
   IntrusiveList<Operation, &Operation::link> operations_;

@@ -43,6 +43,8 @@ uint64_t CapsOf(fi_ep_type type) {
   }
 }
 
+uint64_t OrderOf(fi_ep_type type) { return type == FI_EP_DGRAM ? kOrder : kOrder | kAtomicOrder; }
+
 uint64_t MaxMessageBytes(fi_ep_type type) { return type == FI_EP_DGRAM ? kMaxDatagramBytes : kMaxMessageBytes; }
 
 // nullptr: fine.
@@ -62,7 +64,7 @@ const char* CheckEndpoint(const fi_ep_attr& hints, fi_ep_type type) {
 const char* CheckTransmit(const fi_tx_attr& hints, fi_ep_type type) {
   if (!Within(hints.caps, CapsOf(type) & (kTransmitCaps | kDomainCaps))) return "capabilities of the transmit side";
   if (!Within(hints.op_flags, kTransmitFlags)) return "default flags of the transmit side";
-  if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
+  if (!Within(hints.msg_order, OrderOf(type))) return "message order: only FI_ORDER_SAS and FI_ORDER_ATOMIC_*";
   if (hints.inject_size > kInjectBytes) return "inject_size: at most 16384";
   if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
   if (hints.size > kMostQueueSize) return "size of the transmit side: at most 4096";
@@ -74,7 +76,7 @@ const char* CheckTransmit(const fi_tx_attr& hints, fi_ep_type type) {
 const char* CheckReceive(const fi_rx_attr& hints, fi_ep_type type) {
   if (!Within(hints.caps, CapsOf(type) & (kReceiveCaps | kDomainCaps))) return "capabilities of the receive side";
   if (!Within(hints.op_flags, kReceiveFlags)) return "default flags of the receive side";
-  if (!Within(hints.msg_order, kOrder)) return "message order: only FI_ORDER_SAS";
+  if (!Within(hints.msg_order, OrderOf(type))) return "message order: only FI_ORDER_SAS and FI_ORDER_ATOMIC_*";
   if (hints.comp_order != FI_ORDER_NONE) return "order of completions: none";
   if (hints.size > kMostQueueSize) return "size of the receive side: at most 4096";
   if (hints.iov_limit > kIoVectors) return "iov_limit: at most 8";
@@ -177,7 +179,7 @@ OwnedInfo NewInfo(fi_ep_type type, const Interface& interface, uint32_t version,
   fi_tx_attr& tx = *info->tx_attr;
   tx.caps = info->caps & kTransmitCaps;
   tx.op_flags = hints == nullptr || hints->tx_attr == nullptr ? 0 : hints->tx_attr->op_flags;
-  tx.msg_order = kOrder;
+  tx.msg_order = kOrder | (hints == nullptr || hints->tx_attr == nullptr ? 0 : hints->tx_attr->msg_order);
   tx.inject_size = kInjectBytes;
   tx.size = hints == nullptr || hints->tx_attr == nullptr ? kQueueSize : std::max(kQueueSize, hints->tx_attr->size);
   tx.iov_limit = kIoVectors;
@@ -185,7 +187,7 @@ OwnedInfo NewInfo(fi_ep_type type, const Interface& interface, uint32_t version,
   fi_rx_attr& rx = *info->rx_attr;
   rx.caps = info->caps & kReceiveCaps;
   rx.op_flags = hints == nullptr || hints->rx_attr == nullptr ? 0 : hints->rx_attr->op_flags;
-  rx.msg_order = kOrder;
+  rx.msg_order = kOrder | (hints == nullptr || hints->rx_attr == nullptr ? 0 : hints->rx_attr->msg_order);
   rx.size = hints == nullptr || hints->rx_attr == nullptr ? kQueueSize : std::max(kQueueSize, hints->rx_attr->size);
   rx.iov_limit = kIoVectors;
   fi_ep_attr& ep = *info->ep_attr;
@@ -194,6 +196,9 @@ OwnedInfo NewInfo(fi_ep_type type, const Interface& interface, uint32_t version,
   ep.protocol_version = 1;
   ep.max_msg_size = MaxMessageBytes(type);
   ep.mem_tag_format = kTagFormat;
+  if ((tx.msg_order & kAtomicOrder) != 0) {
+    ep.max_order_raw_size = ep.max_order_war_size = ep.max_order_waw_size = api::kMaxAtomicBytes;
+  }
   ep.tx_ctx_cnt = ep.rx_ctx_cnt = 1;
   if (hints != nullptr && hints->ep_attr != nullptr) {
     if (hints->ep_attr->tx_ctx_cnt != 0) ep.tx_ctx_cnt = hints->ep_attr->tx_ctx_cnt;

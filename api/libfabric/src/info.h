@@ -31,6 +31,10 @@ inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;
 inline constexpr uint64_t kMaxDatagramBytes = kInjectBytes;  // of a message of FI_EP_DGRAM
 inline constexpr size_t kDefaultMinMultiReceive = 64;
 
+// Order among the atomics of an endpoint towards a peer, for who asks for it: they then go one by one.
+inline constexpr uint64_t kAtomicOrder =
+    FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+
 // Messages without a tag travel with this bit and no other; programs have the 63 below it.
 inline constexpr uint64_t kUntagged = 1ull << 63;
 inline constexpr uint64_t kTagFormat = 0x5555'5555'5555'5555;

@@ -21,6 +21,7 @@ struct Operation {
   Endpoint* endpoint = nullptr;
   void* context = nullptr;           // the program's
   void* buffer = nullptr;            // receives
+  uint32_t ordered_on = 0;           // atomics that others wait for: the connection
   uint64_t flags = 0;                // what the completion says: FI_SEND | FI_MSG, ...
   Counter* counter = nullptr;        // counts it beside the endpoint's counters
   uint64_t asked = 0;                // the call's flags: whether its end is entered into the completion queue

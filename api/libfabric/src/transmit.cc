@@ -131,6 +131,11 @@ ssize_t Endpoint::Post(const AtomicTransmit& transmit) {
   if (connection == nullptr) return error;
   const uint64_t kind = FI_ATOMIC | (transmit.flags & (FI_READ | FI_WRITE));
   Operation* operation = NewOperation(transmit.context, transmit.flags, kind);
+  // Requests may overtake one another on their way, so the next goes when this one has been carried out.
+  if (traits_.ordered_atomics) {
+    if (!atomics_under_way_.insert(connection->id()).second) return Posted(PostResult::kTryAgain, operation, false);
+    operation->ordered_on = connection->id();
+  }
   std::array<uint8_t, api::kMaxAtomicBytes> operands, compares;
   api::Atomic asked = {.op = transmit.op, .type = transmit.type, .elements = transmit.elements};
   if (!transmit.operands.empty()) asked.operands = InOnePiece(transmit.operands, operands);

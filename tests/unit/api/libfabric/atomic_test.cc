@@ -2,6 +2,7 @@
 #include <rdma/fi_atomic.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
@@ -13,7 +14,10 @@ class AtomicTest : public FabricTest {
   static constexpr uint64_t kKey = 9;
 
   void SetUp() override {
-    Open([](fi_info& hints) { hints.caps = FI_MSG | FI_ATOMIC; });
+    Open([this](fi_info& hints) {
+      hints.caps = FI_MSG | FI_ATOMIC;
+      hints.tx_attr->msg_order = order_;
+    });
     ASSERT_EQ(fi_mr_reg(b_.domain, cells_.data(), sizeof(cells_), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0,
                         &region_, nullptr),
               0);
@@ -25,6 +29,7 @@ class AtomicTest : public FabricTest {
     FabricTest::TearDown();
   }
 
+  uint64_t order_ = 0;
   alignas(32) std::array<int32_t, 4> cells_ = {1, 2, 3, 4};
   fid_mr* region_ = nullptr;
 };
@@ -150,6 +155,52 @@ TEST_F(AtomicTest, LengthsThatDoNotAgreeAreRefused) {
   EXPECT_EQ(fi_compare_atomicmsg(a_.endpoint, &message, &two, nullptr, 1, &room, nullptr, 1, 0), -FI_EINVAL);
   room.count = 0;
   EXPECT_EQ(fi_compare_atomicmsg(a_.endpoint, &message, &one, nullptr, 1, &room, nullptr, 1, 0), -FI_EINVAL);
+}
+
+// In a network that loses packets, so that what is sent again arrives after what was sent later.
+class OrderedAtomicTest : public AtomicTest {
+ protected:
+  OrderedAtomicTest() {
+    order_ = FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAW;
+    setenv("PACELINE_LANE", "udp", 1);
+    setenv("PACELINE_IMPAIR", "loss=10%", 1);
+    setenv("PACELINE_SEED", "1", 1);
+  }
+  ~OrderedAtomicTest() override {
+    for (const char* name : {"PACELINE_LANE", "PACELINE_IMPAIR", "PACELINE_SEED"}) unsetenv(name);
+  }
+
+  void MoveBoth() override {
+    AtomicTest::MoveBoth();
+    fell_ = fell_ || cells_[0] < seen_;
+    seen_ = cells_[0];
+  }
+
+  int32_t seen_ = 0;
+  bool fell_ = false;  // an earlier write came after a later one
+};
+
+TEST_F(OrderedAtomicTest, TheyAreCarriedOutAsTheyWerePosted) {
+  EXPECT_EQ(a_.info->tx_attr->msg_order, FI_ORDER_SAS | order_);
+  EXPECT_EQ(a_.info->ep_attr->max_order_waw_size, 1024u);
+  constexpr int32_t kLast = 200;
+  cells_[0] = 0;
+  for (int32_t value = 1; value <= kLast; ++value) {
+    Post([&] {
+      return value % 2 == 0
+                 ? fi_inject_atomic(a_.endpoint, &value, 1, a_.peer, 0, kKey, FI_INT32, FI_ATOMIC_WRITE)
+                 : fi_atomic(a_.endpoint, &value, 1, nullptr, a_.peer, 0, kKey, FI_INT32, FI_ATOMIC_WRITE, nullptr);
+    });
+  }
+  int32_t read = 0;
+  Post([&] {
+    return fi_fetch_atomic(a_.endpoint, nullptr, 1, nullptr, &read, nullptr, a_.peer, 0, kKey, FI_INT32, FI_ATOMIC_READ,
+                           &read);
+  });
+  while (!HasFailure() && Take(a_).op_context != &read) {
+  }
+  EXPECT_EQ(read, kLast);
+  EXPECT_FALSE(fell_);
 }
 
 }  // namespace
