@@ -17,6 +17,12 @@ sees_both() { "$paceline" info >/run/info && grep -q 'yes  verbs' /run/info && (
 check "paceline info sees both devices" sees_both
 check "the lane keeps its contract" timeout 100 "$1/tests/lane_conformance_test" --gtest_filter='*verbs'
 check "queue pairs that fail" timeout 100 "$1/tests/verbs_qp_errors_test"
+churns() {
+  timeout 150 "$1/tests/api_churn_test" --gtest_filter='*verbs*' >/run/log 2>&1 && grep ' rounds, ' /run/log && return
+  cat /run/log
+  return 1
+}
+check "connections that come and go while data moves" churns "$1"
 for op in send write write_imm read atomic; do
   check "$op over one device" timeout 60 "$paceline" perf local --lane verbs --device rxe0 --op $op --size 5000 \
     --iterations 30

@@ -22,6 +22,7 @@
 
 #include "paceline/context.h"
 #include "transport/base/random.h"
+#include "transport/engine/lane_factory.h"
 
 namespace paceline::api {
 namespace {
@@ -64,6 +65,9 @@ class ChurnTest : public ::testing::TestWithParam<Setup> {
   };
 
   void SetUp() override {
+    for (const LaneKindInfo& kind : ListLaneKinds()) {
+      if (kind.name == GetParam().lane && !kind.usable) GTEST_SKIP() << kind.name << ": " << kind.reason;
+    }
     if (GetParam().encrypted) {
       key_file_ = ::testing::TempDir() + "paceline_churn_key_" + std::to_string(getpid());
       std::FILE* file = std::fopen(key_file_.c_str(), "w");
@@ -236,7 +240,7 @@ TEST_P(ChurnTest, LeavesNothingBehind) {
   EXPECT_LT(HeapBytes(), heap + kMayGrow);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ChurnTest, ::testing::Values(Setup{}, Setup{"udp", true}, Setup{"shm"}),
+INSTANTIATE_TEST_SUITE_P(, ChurnTest, ::testing::Values(Setup{}, Setup{"udp", true}, Setup{"shm"}, Setup{"verbs"}),
                          [](const auto& setup) {
                            return std::string(setup.param.lane) + (setup.param.encrypted ? "Encrypted" : "InClear");
                          });
