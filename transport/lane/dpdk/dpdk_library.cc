@@ -54,8 +54,9 @@ absl::StatusOr<const DpdkModule*> Load() {
 }
 
 absl::StatusOr<const DpdkModule*> LoadDpdkModule() {
-  static const absl::StatusOr<const DpdkModule*>* const module = new auto(Load());
-  return *module;
+  // Not on the heap: the plugin that this code is part of may be unloaded.
+  static const absl::StatusOr<const DpdkModule*> module = Load();
+  return module;
 }
 
 }  // namespace
