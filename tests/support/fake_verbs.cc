@@ -98,7 +98,7 @@ VerbsClockFacts FakeVerbs::QueryClock(ibv_context* context) {
   return {kilohertz > 0 ? ~uint64_t{0} : 0, kilohertz};
 }
 
-int FakeVerbs::ReadClock(ibv_context* context, VerbsClockReading* reading) {
+int FakeVerbs::ReadClock(ibv_context* context, CardClockReading* reading) {
   const uint32_t number = Context::Of(context)->number;
   if (devices_[number].kilohertz == 0) return EOPNOTSUPP;
   const Time now = devices_[number].host();

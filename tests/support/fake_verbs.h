@@ -112,7 +112,7 @@ class FakeVerbs final : public VerbsCalls {
   int ReqNotifyCq(ibv_cq* cq) override;
   int PollCq(ibv_cq* cq, int most, ibv_wc* completions) override;
   VerbsClockFacts QueryClock(ibv_context* context) override;
-  int ReadClock(ibv_context* context, VerbsClockReading* reading) override;
+  int ReadClock(ibv_context* context, CardClockReading* reading) override;
   ibv_cq* CreateTimedCq(ibv_context* context, int entries, ibv_comp_channel* channel) override;
   int PollTimedCq(ibv_cq* cq, int most, VerbsCompletion* completions) override;
   ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attributes) override;

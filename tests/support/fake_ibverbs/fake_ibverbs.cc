@@ -116,7 +116,7 @@ int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input*, ibv_de
 }
 
 int QueryRtValues(ibv_context* context, ibv_values_ex* values) {
-  paceline::VerbsClockReading reading;
+  paceline::CardClockReading reading;
   const int error = Locked([&](FakeVerbs& cards) { return cards.ReadClock(context, &reading); });
   values->raw_clock = {0, static_cast<long>(reading.ticks)};
   return error;

@@ -106,6 +106,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   LaneCapabilities result;
   result.max_packet_bytes = traits.mtu - headers;
   result.ecn = true;
+  result.rx_timestamps = port.arrival_times().has_value();
   result.this_machine_only = traits.this_machine_only;
   result.keeps_bytes_intact = traits.this_machine_only;
   result.delay_error = kDelayError;
@@ -155,6 +156,7 @@ void DpdkLane::TalkToNeighbours(Time now) {
 
 void DpdkLane::LookAtPort(Time now) {
   next_look_ = now + kLookInterval;
+  port_->ReadClock();
   const bool up = port_->LinkUp();
   if (up != status_.up) {
     status_.up = up;

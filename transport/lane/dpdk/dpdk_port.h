@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "transport/base/time.h"
+#include "transport/lane/dpdk/dpdk_arrival_times.h"
 #include "transport/lane/dpdk/dpdk_device.h"
 
 struct rte_mempool;
@@ -28,6 +30,7 @@ struct DpdkPortTraits {
   bool copies_while_sending = false;
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
+  bool stamps_arrivals = false;         // it says so; see DpdkPort::arrival_times
   uint32_t mtu = 0;                     // bytes of the largest IP packet
   uint16_t receive_queues = 1, send_queues = 1;
   std::string queue_shortfall;   // see DpdkQueues
@@ -51,6 +54,13 @@ class DpdkPort {
   rte_mempool* references() const {
     return references_;
   }  // ones that refer to memory elsewhere; with copies_while_sending
+
+  // When packets came. Nothing: the port does not stamp them, or its clock cannot be read.
+  const std::optional<DpdkArrivalTimes>& arrival_times() const { return arrival_times_; }
+  // Compares its clock with the host's, if it stamps: to be called every few milliseconds.
+  void ReadClock() {
+    if (arrival_times_) arrival_times_->ReadClock();
+  }
 
   // False after a restart that failed: its queues must not be touched.
   bool started() const { return started_; }
@@ -76,6 +86,7 @@ class DpdkPort {
   rte_mempool* pool_ = nullptr;
   rte_mempool* references_ = nullptr;
   DpdkPortTraits traits_;
+  std::optional<DpdkArrivalTimes> arrival_times_;
 };
 
 }  // namespace paceline

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "transport/base/time.h"
+#include "transport/lane/card_clock_reading.h"
 
 namespace paceline {
 
@@ -23,12 +23,6 @@ struct VerbsCompletion : ibv_wc {
 struct VerbsClockFacts {
   uint64_t mask = 0;       // the bits that it counts with; 0: completions have no times
   uint64_t kilohertz = 0;  // 0: not known
-};
-
-// What it showed, between two looks at the host's (CLOCK_MONOTONIC).
-struct VerbsClockReading {
-  uint64_t ticks = 0;
-  Time before, after;
 };
 
 class VerbsCalls {
@@ -65,7 +59,7 @@ class VerbsCalls {
 
   virtual VerbsClockFacts QueryClock(ibv_context* context) = 0;
   // 0 or an error (ibv_query_rt_values_ex).
-  virtual int ReadClock(ibv_context* context, VerbsClockReading* reading) = 0;
+  virtual int ReadClock(ibv_context* context, CardClockReading* reading) = 0;
   // A queue whose completions have times (ibv_create_cq_ex); nullptr with errno EOPNOTSUPP where there are none. It is
   // polled with PollTimedCq alone, which fills in what the lane needs: of completions with an error wr_id, status and
   // qp_num, of others also opcode, byte_len, imm_data, src_qp, wc_flags, slid and the time.

@@ -94,8 +94,8 @@ absl::Status VerbsCard::Start(const VerbsCardOptions& options) {
 ibv_cq* VerbsCard::MakeTimedCq(int entries) {
   const VerbsClockFacts facts = calls_->QueryClock(context_);
   if (facts.mask == 0 || facts.kilohertz == 0) return nullptr;
-  VerbsClock clock(facts.mask, facts.kilohertz);
-  VerbsClockReading reading;
+  CardClock clock(facts.mask, facts.kilohertz);
+  CardClockReading reading;
   if (calls_->ReadClock(context_, &reading) != 0) return nullptr;
   clock.OnReading(reading.ticks, reading.before, reading.after);
   ibv_cq* cq = calls_->CreateTimedCq(context_, entries, channel_);
@@ -104,7 +104,7 @@ ibv_cq* VerbsCard::MakeTimedCq(int entries) {
 }
 
 void VerbsCard::ReadClock() {
-  VerbsClockReading reading;
+  CardClockReading reading;
   if (timed() && calls_->ReadClock(context_, &reading) == 0) {
     clock_->OnReading(reading.ticks, reading.before, reading.after);
   }

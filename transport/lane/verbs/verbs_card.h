@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/lane/card_clock.h"
 #include "transport/lane/lane.h"
 #include "transport/lane/verbs/verbs_address.h"
 #include "transport/lane/verbs/verbs_calls.h"
-#include "transport/lane/verbs/verbs_clock.h"
 #include "transport/lane/verbs/verbs_devices.h"
 
 namespace paceline {
@@ -128,7 +128,7 @@ class VerbsCard {
   ibv_cq* cq_ = nullptr;
   ibv_srq* srq_ = nullptr;
   uint32_t arrivals_posted_ = 0;
-  std::optional<VerbsClock> clock_;
+  std::optional<CardClock> clock_;
   std::vector<VerbsCompletion> drained_;
   size_t drained_next_ = 0;
   bool takes_udp_ports_ = true;  // as far as is known

@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <ctime>
 #include <new>
 #include <string>
 
@@ -16,8 +15,6 @@ namespace paceline {
 namespace {
 
 constexpr char kLibrary[] = "libibverbs.so.1";
-constexpr int kMostReadings = 3;
-constexpr Duration kNarrow = Duration::Micros(2);
 
 // ibv_reg_mr and ibv_query_port are macros as well; their names without parentheses are the functions.
 class VerbsLibrary final : public VerbsCalls {
@@ -114,7 +111,7 @@ class VerbsLibrary final : public VerbsCalls {
     if (extended->query_device_ex(context, nullptr, &attributes, sizeof(attributes)) != 0) return {};
     return {attributes.completion_timestamp_mask, attributes.hca_core_clock};
   }
-  int ReadClock(ibv_context* context, VerbsClockReading* reading) override;
+  int ReadClock(ibv_context* context, CardClockReading* reading) override;
   ibv_cq* CreateTimedCq(ibv_context* context, int entries, ibv_comp_channel* channel) override {
     ibv_cq_init_attr_ex attributes{};
     attributes.cqe = static_cast<uint32_t>(entries);
@@ -179,28 +176,18 @@ class VerbsLibrary final : public VerbsCalls {
   decltype(ibv_destroy_qp)* destroy_qp_ = nullptr;
 };
 
-Time Now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return Time::FromNanos(now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec);
-}
-
-// The narrowest of a few: somebody may have interrupted the process between its looks.
-int VerbsLibrary::ReadClock(ibv_context* context, VerbsClockReading* reading) {
-  for (int attempt = 0; attempt < kMostReadings; ++attempt) {
+int VerbsLibrary::ReadClock(ibv_context* context, CardClockReading* reading) {
+  int error = 0;
+  const auto read = ReadCardClock([&](uint64_t* ticks) {
     ibv_values_ex values{};
     values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
-    const Time before = Now();
-    if (const int error = ibv_query_rt_values_ex(context, &values); error != 0) return error;
-    const Time after = Now();
-    if (attempt == 0 || after - before < reading->after - reading->before) {
-      const auto ticks = static_cast<uint64_t>(values.raw_clock.tv_sec) * 1'000'000'000 +
-                         static_cast<uint64_t>(values.raw_clock.tv_nsec);  // cards leave the seconds 0
-      *reading = {ticks, before, after};
-    }
-    if (reading->after - reading->before <= kNarrow) break;
-  }
-  return 0;
+    error = ibv_query_rt_values_ex(context, &values);
+    *ticks = static_cast<uint64_t>(values.raw_clock.tv_sec) * 1'000'000'000 +
+             static_cast<uint64_t>(values.raw_clock.tv_nsec);  // cards leave the seconds 0
+    return error == 0;
+  });
+  if (read) *reading = *read;
+  return error;
 }
 
 void ReadCompletion(ibv_cq_ex* cq, VerbsCompletion& completion) {

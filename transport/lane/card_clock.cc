@@ -1,4 +1,4 @@
-#include "transport/lane/verbs/verbs_clock.h"
+#include "transport/lane/card_clock.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,24 +12,24 @@ constexpr Duration kSmall = Duration::Micros(100);
 
 }  // namespace
 
-int64_t VerbsClock::TicksSince(uint64_t ticks, uint64_t since) const {
+int64_t CardClock::TicksSince(uint64_t ticks, uint64_t since) const {
   const uint64_t forward = (ticks - since) & mask_;
   if (forward <= mask_ / 2) return static_cast<int64_t>(forward);
   return -static_cast<int64_t>((since - ticks) & mask_);
 }
 
-Time VerbsClock::ToHost(uint64_t ticks) const {
+Time CardClock::ToHost(uint64_t ticks) const {
   return at_ + Duration::Nanos(std::llround(static_cast<double>(TicksSince(ticks, ticks_)) * nanos_per_tick_));
 }
 
-void VerbsClock::Begin(uint64_t ticks, Time at) {
+void CardClock::Begin(uint64_t ticks, Time at) {
   ticks_ = ticks;
   at_ = measured_since_ = at;
   measured_ticks_ = 0;
   nanos_per_tick_ = stated_;
 }
 
-void VerbsClock::OnReading(uint64_t ticks, Time before, Time after) {
+void CardClock::OnReading(uint64_t ticks, Time before, Time after) {
   if (!read_) {
     read_ = true;
     Begin(ticks, before + (after - before) / 2);

@@ -15,10 +15,10 @@
 
 namespace paceline {
 
-class VerbsClock {
+class CardClock {
  public:
   // `mask`: the bits that the card counts with, from the lowest on. `kilohertz`: what it says of its rate, not 0.
-  VerbsClock(uint64_t mask, uint64_t kilohertz)
+  CardClock(uint64_t mask, uint64_t kilohertz)
       : mask_(mask), stated_(1e6 / static_cast<double>(kilohertz)), nanos_per_tick_(stated_) {}
 
   // The card's clock stood at `ticks` between `before` and `after`.

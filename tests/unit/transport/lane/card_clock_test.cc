@@ -1,5 +1,5 @@
 // The times of a card's clock on the host's.
-#include "transport/lane/verbs/verbs_clock.h"
+#include "transport/lane/card_clock.h"
 
 #include <gtest/gtest.h>
 
@@ -24,13 +24,13 @@ struct Card {
   }
 };
 
-int64_t Off(const VerbsClock& clock, const Card& card, Time at) {
+int64_t Off(const CardClock& clock, const Card& card, Time at) {
   return std::abs((clock.ToHost(card.TicksAt(at)) - at).nanos());
 }
 
-TEST(VerbsClock, TellsTimesBeforeAndAfterAReading) {
+TEST(CardClock, TellsTimesBeforeAndAfterAReading) {
   const Card card;
-  VerbsClock clock(card.mask, kKilohertz);
+  CardClock clock(card.mask, kKilohertz);
   const Time at = Time::FromNanos(5'000'000'000);
   clock.OnReading(card.TicksAt(at), at - Duration::Nanos(100), at + Duration::Nanos(100));
   for (const int micros : {-10'000, -1, 0, 1, 10'000}) {
@@ -40,11 +40,11 @@ TEST(VerbsClock, TellsTimesBeforeAndAfterAReading) {
 
 // Looks that are up to 2 us apart, one in ten with an interruption of up to 5 ms between them. After 2 s the rate is
 // known well enough for a second without a reading.
-TEST(VerbsClock, FollowsAClockThatRunsFastOrSlow) {
+TEST(CardClock, FollowsAClockThatRunsFastOrSlow) {
   for (const double per_million : {-200.0, -3.0, 0.0, 80.0, 500.0}) {
     SCOPED_TRACE(per_million);
     const Card card{.per_million = per_million};
-    VerbsClock clock(card.mask, kKilohertz);
+    CardClock clock(card.mask, kKilohertz);
     Random random(7);
     Time now = Time::FromNanos(1'000'000'000);
     for (int reading = 0; reading < 1000; ++reading) {
@@ -61,9 +61,9 @@ TEST(VerbsClock, FollowsAClockThatRunsFastOrSlow) {
   }
 }
 
-TEST(VerbsClock, AReadingThatWasInterruptedChangesNothing) {
+TEST(CardClock, AReadingThatWasInterruptedChangesNothing) {
   const Card card;
-  VerbsClock clock(card.mask, kKilohertz);
+  CardClock clock(card.mask, kKilohertz);
   Time at = Time::FromNanos(1'000'000'000);
   clock.OnReading(card.TicksAt(at), at, at);
   at = at + Duration::Millis(5);
@@ -71,10 +71,10 @@ TEST(VerbsClock, AReadingThatWasInterruptedChangesNothing) {
   EXPECT_LE(Off(clock, card, at), 10);
 }
 
-TEST(VerbsClock, CountsOnWhereTheCardBeginsAgain) {
+TEST(CardClock, CountsOnWhereTheCardBeginsAgain) {
   Card card{.mask = (uint64_t{1} << 32) - 1};  // a round takes 27 s
   card.offset = card.mask - 1000;
-  VerbsClock clock(card.mask, kKilohertz);
+  CardClock clock(card.mask, kKilohertz);
   for (int step = 0; step < 100; ++step) {
     const Time at = Time::FromNanos(step * 700'000'000LL);
     clock.OnReading(card.TicksAt(at), at, at);
@@ -83,9 +83,9 @@ TEST(VerbsClock, CountsOnWhereTheCardBeginsAgain) {
   }
 }
 
-TEST(VerbsClock, BeginsAgainWhereTheCardsClockWasSet) {
+TEST(CardClock, BeginsAgainWhereTheCardsClockWasSet) {
   Card card{.per_million = 80};
-  VerbsClock clock(card.mask, kKilohertz);
+  CardClock clock(card.mask, kKilohertz);
   Time now = Time::FromNanos(1'000'000'000);
   for (int reading = 0; reading < 2000; ++reading) {
     now = now + Duration::Millis(5);

@@ -1,0 +1,223 @@
+// Times of arrival as a port stamps them. No port made of software does, so a clock is laid over ports in memory here:
+// DPDK's questions about the port are answered by this program, which stamps what arrives.
+#include <dlfcn.h>
+#include <rte_mbuf_dyn.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+#include "transport/lane/ethernet/frame.h"
+#include "transport/lane/udp/udp_address.h"
+
+namespace paceline {
+namespace {
+
+// Of every port while it lives, and beside none.
+class StampingPorts {
+ public:
+  StampingPorts() {
+    EXPECT_EQ(rte_mbuf_dyn_rx_timestamp_register(&stamp_at_, &stamped_), 0);
+    current_ = this;
+  }
+  ~StampingPorts() { current_ = nullptr; }
+  StampingPorts(const StampingPorts&) = delete;
+  StampingPorts& operator=(const StampingPorts&) = delete;
+  static StampingPorts* current() { return current_; }
+
+  int ReadClock(uint64_t* ticks) {
+    ++readings;
+    if (!readable) return -ENOTSUP;
+    *ticks = running ? TicksAt(MonotonicNow()) : TicksAt(Time());
+    return 0;
+  }
+  // 3.2 ns a tick, as cards count them.
+  static uint64_t TicksAt(Time host) {
+    return 987'654'321'000 + static_cast<uint64_t>(std::llround(static_cast<double>(host.nanos()) / 3.2));
+  }
+  // Of all packets that are received through the port from now on.
+  void StampArrivals(const std::string& name, Time at) {
+    uint16_t port = 0;
+    ASSERT_EQ(rte_eth_dev_get_port_by_name(name.c_str(), &port), 0);
+    came_ = at;
+    const auto stamp = [](uint16_t, uint16_t, rte_mbuf** packets, uint16_t count, uint16_t, void* self) {
+      for (uint16_t i = 0; i < count; ++i) static_cast<StampingPorts*>(self)->Stamp(packets[i]);
+      return count;
+    };
+    ASSERT_NE(rte_eth_add_rx_callback(port, 0, stamp, this), nullptr);
+  }
+  void set_came(Time at) { came_ = at; }
+
+  bool readable = true, running = true;
+  int readings = 0;
+  uint64_t asked_for = 0;  // receive offloads, by anybody
+
+ private:
+  void Stamp(rte_mbuf* packet) const {
+    *RTE_MBUF_DYNFIELD(packet, stamp_at_, rte_mbuf_timestamp_t*) = TicksAt(came_);
+    packet->ol_flags |= stamped_;
+  }
+
+  static inline StampingPorts* current_ = nullptr;
+  int stamp_at_ = 0;
+  uint64_t stamped_ = 0;
+  Time came_;
+};
+
+// DPDK's own, behind those below.
+template <typename Function>
+Function* Dpdk(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+}  // namespace paceline
+
+// The linker takes these for DPDK's.
+extern "C" {
+
+int rte_eth_dev_info_get(uint16_t port, rte_eth_dev_info* info) {
+  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_info_get)>("rte_eth_dev_info_get");
+  const int result = dpdk(port, info);
+  if (paceline::StampingPorts::current() != nullptr) info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+  return result;
+}
+
+int rte_eth_dev_configure(uint16_t port, uint16_t receive_queues, uint16_t send_queues, const rte_eth_conf* conf) {
+  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_configure)>("rte_eth_dev_configure");
+  rte_eth_conf taken = *conf;
+  if (auto* stamping = paceline::StampingPorts::current()) {
+    stamping->asked_for |= conf->rxmode.offloads;
+    taken.rxmode.offloads &= ~uint64_t{RTE_ETH_RX_OFFLOAD_TIMESTAMP};
+  }
+  return dpdk(port, receive_queues, send_queues, &taken);
+}
+
+int rte_eth_read_clock(uint16_t port, uint64_t* ticks) {
+  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_read_clock)>("rte_eth_read_clock");
+  auto* stamping = paceline::StampingPorts::current();
+  return stamping != nullptr ? stamping->ReadClock(ticks) : dpdk(port, ticks);
+}
+
+}  // extern "C"
+
+namespace paceline {
+namespace {
+
+// Beyond this the clock was misread: at another rate, or from another beginning. Not a bound on the machine.
+constexpr Duration kClose = Duration::Millis(200);
+
+class DpdkArrivalTimesTest : public DpdkTest {
+ protected:
+  void Start() {
+    ports_ = RingPair::Make();
+    lane_ = MakeLane(ports_.a + ",address=192.0.2.1");
+    ASSERT_TRUE(lane_ != nullptr);
+    other_ = std::make_unique<BarePort>(ports_.b);
+    // Whoever asks for the address shows his own.
+    peer_ = lane_->OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 2}, 777));
+    SegmentList list;
+    list.Add(peer_, 0, 100);
+    lane_->Send(list.all());
+    lane_->Receive(out_, MonotonicNow());
+    other_->AnswerArp({192, 0, 2, 2});
+    lane_->Receive(out_, MonotonicNow());
+    lane_->Send(list.all());
+    const auto sent = other_->Receive();
+    ASSERT_FALSE(sent.empty());
+    const auto parsed = ParseFrame(sent.back(), true);
+    ASSERT_TRUE(parsed);
+    back_ = parsed->flow;
+    std::swap(back_.source_mac, back_.destination_mac);
+    std::swap(back_.source, back_.destination);
+    std::swap(back_.source_port, back_.destination_port);
+  }
+  // Of one packet that the other end sends.
+  Time Arrival(Time now) {
+    other_->Send(back_, 50);
+    EXPECT_EQ(lane_->Receive(out_, now), 1u);
+    return out_[0].received_at;
+  }
+
+  RingPair ports_;
+  std::unique_ptr<BarePort> other_;
+  std::unique_ptr<Lane> lane_;
+  uint32_t peer_ = 0;
+  FrameFlow back_;
+  std::array<RxSegment, 64> out_;
+};
+
+TEST_F(DpdkArrivalTimesTest, APacketCameWhenThePortSaysSo) {
+  StampingPorts stamping;
+  Start();
+  EXPECT_TRUE(lane_->capabilities().rx_timestamps);
+  EXPECT_NE(stamping.asked_for & RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0u);
+  const Time now = MonotonicNow();
+  stamping.StampArrivals(ports_.a, now - Duration::Millis(700));
+  const Time came = Arrival(now);
+  EXPECT_GT(came, now - Duration::Millis(700) - kClose);
+  EXPECT_LT(came, now - Duration::Millis(700) + kClose);
+}
+
+TEST_F(DpdkArrivalTimesTest, NothingCameAfterItWasTaken) {
+  StampingPorts stamping;
+  Start();
+  const Time now = MonotonicNow();
+  stamping.StampArrivals(ports_.a, now + Duration::Seconds(5));
+  EXPECT_EQ(Arrival(now), now);
+}
+
+TEST_F(DpdkArrivalTimesTest, APacketWithoutAStampCameWhenItWasTaken) {
+  StampingPorts stamping;
+  Start();
+  const Time now = MonotonicNow() + Duration::Seconds(3);
+  EXPECT_EQ(Arrival(now), now);
+}
+
+TEST_F(DpdkArrivalTimesTest, TheClockIsReadAsTimePasses) {
+  StampingPorts stamping;
+  Start();
+  Time now = MonotonicNow() + Duration::Seconds(1);
+  lane_->Receive(out_, now);
+  for (int i = 0; i < 10; ++i) {
+    // Once, and again where the host was busy while it was read (ReadCardClock).
+    const int before = stamping.readings;
+    lane_->Receive(out_, now = now + Duration::Millis(10));
+    EXPECT_GT(stamping.readings, before);
+  }
+  const int before = stamping.readings;
+  lane_->Receive(out_, now);
+  EXPECT_EQ(stamping.readings, before) << "no time has passed";
+  // One that can no longer be read is followed as far as it is known.
+  stamping.readable = false;
+  lane_->Receive(out_, now + Duration::Millis(10));
+  const Time taken = MonotonicNow();
+  stamping.StampArrivals(ports_.a, taken - Duration::Millis(700));
+  EXPECT_LT(Arrival(taken), taken - Duration::Millis(700) + kClose);
+}
+
+TEST_F(DpdkArrivalTimesTest, APortWhoseClockIsOfNoUseIsAsOneThatDoesNotStamp) {
+  StampingPorts stamping;
+  stamping.readable = false;
+  Start();
+  EXPECT_FALSE(lane_->capabilities().rx_timestamps);
+  const Time now = MonotonicNow();
+  stamping.StampArrivals(ports_.a, now - Duration::Millis(700));
+  EXPECT_EQ(Arrival(now), now);
+
+  stamping.readable = true;
+  stamping.running = false;
+  const auto standing = MakeLane(RingPair::Make().a + ",address=192.0.2.3");
+  ASSERT_TRUE(standing != nullptr);
+  EXPECT_FALSE(standing->capabilities().rx_timestamps);
+}
+
+TEST_F(DpdkArrivalTimesTest, APortThatDoesNotStampIsNotAsked) {
+  Start();
+  EXPECT_FALSE(lane_->capabilities().rx_timestamps);
+  const Time now = MonotonicNow();
+  EXPECT_EQ(Arrival(now), now);
+}
+
+}  // namespace
+}  // namespace paceline

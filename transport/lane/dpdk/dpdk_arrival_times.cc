@@ -1,0 +1,53 @@
+#include "transport/lane/dpdk/dpdk_arrival_times.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "transport/lane/card_clock_reading.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::chrono::milliseconds kMeasuring(10);
+constexpr double kMostKilohertz = 1e8;  // beyond any card: it was set meanwhile
+
+std::optional<CardClockReading> ReadPort(uint16_t port) {
+  return ReadCardClock([port](uint64_t* ticks) { return rte_eth_read_clock(port, ticks) == 0; });
+}
+
+Time Middle(const CardClockReading& reading) { return reading.before + reading.width() / 2; }
+
+}  // namespace
+
+std::optional<DpdkArrivalTimes> DpdkArrivalTimes::Start(uint16_t port) {
+  int stamp_at = 0;
+  uint64_t stamped = 0;
+  if (rte_mbuf_dyn_rx_timestamp_register(&stamp_at, &stamped) != 0) return std::nullopt;
+  const auto first = ReadPort(port);
+  if (!first) return std::nullopt;
+  std::this_thread::sleep_for(kMeasuring);
+  const auto second = ReadPort(port);
+  if (!second || second->ticks <= first->ticks) return std::nullopt;
+  const auto nanos = static_cast<double>((Middle(*second) - Middle(*first)).nanos());
+  const double kilohertz = static_cast<double>(second->ticks - first->ticks) * 1e6 / nanos;
+  if (!(kilohertz >= 1 && kilohertz <= kMostKilohertz)) return std::nullopt;
+  CardClock clock(~uint64_t{0}, static_cast<uint64_t>(kilohertz));
+  clock.OnReading(second->ticks, second->before, second->after);
+  return DpdkArrivalTimes(port, stamp_at, stamped, clock);
+}
+
+void DpdkArrivalTimes::ReadClock() {
+  if (const auto reading = ReadPort(port_)) clock_.OnReading(reading->ticks, reading->before, reading->after);
+}
+
+Time DpdkArrivalTimes::CameAt(const rte_mbuf& packet, Time now) const {
+  if ((packet.ol_flags & stamped_) == 0) return now;
+  return std::min(clock_.ToHost(*RTE_MBUF_DYNFIELD(&packet, stamp_at_, const rte_mbuf_timestamp_t*)), now);
+}
+
+}  // namespace paceline
