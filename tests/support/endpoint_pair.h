@@ -24,23 +24,24 @@ class NoLanes final : public EndpointEnvironment {
   void DeregisterMemory(uint32_t, uint64_t) override {}
 };
 
-inline LaneCapabilities PairCapabilities(uint32_t max_packet_bytes) {
+inline LaneCapabilities PairCapabilities(uint32_t max_packet_bytes, uint32_t burst_segments) {
   LaneCapabilities capabilities;
   capabilities.max_packet_bytes = max_packet_bytes;
   capabilities.entropies = 64;
   capabilities.link_rate = Rate::Gbps(100);
   capabilities.base_rtt = Duration::Micros(10);
-  capabilities.burst_segments = 16;
+  capabilities.burst_segments = burst_segments;
   return capabilities;
 }
 
 class EndpointPair {
  public:
   // `algorithm`: as in the registry; without one, a fixed window of the tests. `checked`: payload has checksums.
-  explicit EndpointPair(const char* algorithm = nullptr, uint32_t max_packet_bytes = 4096 + 96, bool checked = true)
+  explicit EndpointPair(const char* algorithm = nullptr, uint32_t max_packet_bytes = 4096 + 96, bool checked = true,
+                        uint32_t burst_segments = 16)
       : algorithm_(algorithm),
         checked_(checked),
-        capabilities_(PairCapabilities(max_packet_bytes)),
+        capabilities_(PairCapabilities(max_packet_bytes, burst_segments)),
         a_(New(1)),
         b_(New(2)) {}
 

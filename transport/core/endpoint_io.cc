@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 
 #include "transport/core/endpoint_impl.h"
 
@@ -318,7 +317,10 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes) -
       context_.trailer_bytes;
   size_t filled = 0;
-  std::optional<uint16_t> entropy;  // one for all: what takes one path a lane can hand over in one piece
+  // One for as many as the lane sends best together. (On a lane that sends each by itself they spread as data does.)
+  const uint32_t most_on_path = std::max(1u, context_.ports[port].capabilities.burst_segments);
+  uint32_t on_path = most_on_path;
+  uint16_t entropy = 0;
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
     if (connection->state() == Connection::State::kConnecting) {
@@ -331,8 +333,12 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().routes.handle[port], size);
         if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
-          if (!entropy.has_value()) entropy = NextControlEntropy(port);
-          burst.segments[at + filled].entropy = *entropy;
+          if (on_path == most_on_path) {
+            entropy = NextControlEntropy(port);
+            on_path = 0;
+          }
+          ++on_path;
+          burst.segments[at + filled].entropy = entropy;
           Seal(*connection, burst, at + filled, 1);
         }
         ++filled;

@@ -42,5 +42,23 @@ TEST(ControlPathTest, OneForEachBurst) {
   EXPECT_EQ(all.size(), static_cast<size_t>(kBursts));
 }
 
+// On a lane that sends each packet by itself there is nothing to gain, and where many hosts talk to many, control packets
+// that leave together on one path meet in the network.
+TEST(ControlPathTest, OneForEachPacketWhereALaneSendsOneByOne) {
+  constexpr size_t kConnections = 16;
+  EndpointPair pair(nullptr, 4096 + 96, true, /*burst_segments=*/1);
+  std::array<uint8_t, 64> out{}, in{};
+  for (size_t i = 0; i < kConnections; ++i) {
+    const auto [a, b] = pair.Connect();
+    ASSERT_EQ(pair.b().PostReceive(b, {.buffer = {in.data(), in.size()}}, pair.now()), PostResult::kOk);
+    ASSERT_EQ(pair.a().PostSend(a, {.buffer = {out.data(), out.size()}}, pair.now()), PostResult::kOk);
+  }
+  pair.Step();
+  for (int i = 0; i < 100 && pair.last_of_b().empty(); ++i) pair.Step(Duration::Micros(20));
+  std::set<uint16_t> taken;
+  for (const TxSegment& segment : pair.last_of_b()) taken.insert(segment.entropy);
+  EXPECT_EQ(taken.size(), kConnections);
+}
+
 }  // namespace
 }  // namespace paceline::support
