@@ -33,6 +33,30 @@ class BitWindow {
     word |= bit;
     return true;
   }
+  // Is any of [n, n + count) set? All within reach, none below begin().
+  bool AnyIn(uint64_t n, uint64_t count) const {
+    const uint64_t last = n + count < end_ ? n + count : end_;
+    while (n < last) {
+      const uint64_t in_word = 64 - (n & 63), some = last - n < in_word ? last - n : in_word;
+      if ((words_[Index(n)] >> (n & 63) & Ones(some)) != 0) return true;
+      n += some;
+    }
+    return false;
+  }
+  // Sets [n, n + count), `count` > 0, all within reach.
+  void SetRange(uint64_t n, uint64_t count) {
+    Prepare(n + count - 1);
+    while (count > 0) {
+      const uint64_t in_word = 64 - (n & 63), some = count < in_word ? count : in_word;
+      words_[Index(n)] |= Ones(some) << (n & 63);
+      n += some;
+      count -= some;
+    }
+  }
+  // Takes those of `bits` out of the word at `base`, which Word has given.
+  void ClearInWord(uint64_t base, uint64_t bits) {
+    if (bits != 0) words_[Index(base)] &= ~bits;
+  }
   void Clear(uint64_t n) {
     if (n >= begin_ && n < end_) words_[Index(n)] &= ~(uint64_t{1} << (n & 63));
   }
@@ -76,6 +100,8 @@ class BitWindow {
   size_t memory_bytes() const { return size_ * sizeof(uint64_t); }
 
  private:
+  // The lowest `count` bits, 1 to 64 of them.
+  static uint64_t Ones(uint64_t count) { return ~uint64_t{0} >> (64 - count); }
   size_t Index(uint64_t n) const { return (n >> 6) & (size_ - 1); }
   void Prepare(uint64_t n) {
     const uint64_t first_word = begin_ >> 6;

@@ -41,6 +41,14 @@ class SequenceWindow {
     Extend(end_);
     return slots_[Index(end_ - 1)];
   }
+  // Adds `count` numbers at the end and returns the first; the caller gives their slots their values, which are old
+  // ones until then.
+  uint64_t Append(uint64_t count) {
+    const uint64_t first = end_;
+    if (first + count - begin_ > capacity()) Grow(first + count - begin_);
+    end_ += count;
+    return first;
+  }
   // Drops the first number.
   void PopFront() { ++begin_; }
   // Drops everything below `n`.

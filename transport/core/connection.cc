@@ -229,15 +229,16 @@ void Connection::Heard(uint32_t port, Time now) {
   if (handshake_ != nullptr && open()) handshake_.reset();  // so it has our answer
 }
 
-void Connection::HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now) {
-  Heard(arrival.port, now);
+void Connection::HandleData(const wire::DataHeader& header, uint32_t port, std::span<const Receiver::Arrival> packets,
+                            Time now) {
+  Heard(port, now);
   if (state_ == State::kLingering) {
     (say_abort_ ? send_abort_ : send_close_ack_) = true;
     return;
   }
   if (!open()) return;
   NoteUse(now);
-  receiver_.HandleData(header, arrival, now);
+  receiver_.HandleData(header, port, packets, now);
 }
 
 void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now) {

@@ -116,7 +116,7 @@ class Connection final : private wire::FrameHandler {
   }
 
   // ---- packets
-  void HandleData(const wire::DataHeader& header, const Receiver::Arrival& arrival, Time now);
+  void HandleData(const wire::DataHeader& header, uint32_t port, std::span<const Receiver::Arrival> packets, Time now);
   // What has changed the receiving half is told to the allocators.
   void FinishBurst(Time now) {
     if (receiver_.FinishBurst(now)) NoteUse(now);

@@ -20,6 +20,7 @@
 #include "transport/core/routes.h"
 #include "transport/core/rx/message.h"
 #include "transport/core/rx/write_fences.h"
+#include "transport/core/tx/ack_totals.h"
 #include "transport/core/tx/message.h"
 
 namespace paceline {
@@ -44,6 +45,7 @@ struct CoreContext {
   EndpointEnvironment* environment = nullptr;
   EndpointCounters counters;
   Time frames_now, frames_arrived;  // of the packet whose frames are being handled
+  AckTotals ack_totals;             // of the acknowledgement among them
   uint32_t trailer_bytes = 0;       // of protection, at the end of every header
   Random random{1};
   MemoryTable memory;

@@ -10,6 +10,7 @@
 // Thread rule: as endpoint.h.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -134,7 +135,10 @@ class Endpoint::Impl {
   void FinishSegments(Time now);
   void HandleRiders(Time now);
 
-  void HandlePacket(uint32_t port, const RxSegment& segment, Time now);
+  void HandlePlaced(uint32_t port, const RxSegment& segment, Time now);
+  // Takes the first of `segments`, a packet, and those behind it that are of the same run; returns how many.
+  size_t HandlePacket(uint32_t port, std::span<const RxSegment> segments, Time now);
+  size_t HandleData(uint32_t port, std::span<const RxSegment> segments, wire::CommonHeader& common, Time now);
   // Undoes the protection of a packet for `connection`: takes the trailer off the header, points `payload` to clear
   // bytes. False: not to be handled, counted.
   bool Open(Connection& connection, std::span<const uint8_t> packet, wire::CommonHeader& common,
@@ -275,6 +279,7 @@ class Endpoint::Impl {
     std::span<const uint8_t> frames;
   };
 
+  static constexpr size_t kMostInRun = 64;   // packets that are taken together
   static constexpr uint32_t kSlotBits = 20;  // of a connection id; the rest counts the uses of the slot
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   static constexpr uint32_t kGenerationMask = (1u << (32 - kSlotBits)) - 1;
@@ -311,8 +316,9 @@ class Endpoint::Impl {
   IntrusiveList<Connection, &Connection::control_link> control_;
   IntrusiveList<Connection, &Connection::touched_link> touched_;
   IntrusiveList<Connection, &Connection::retime_link> retime_;
-  std::vector<Riders> riders_;  // of the segments taken and not finished
-  bool taking_ = false;         // there are such segments
+  std::vector<Riders> riders_;                     // of the segments taken and not finished
+  std::array<Receiver::Arrival, kMostInRun> run_;  // that is being taken
+  bool taking_ = false;                            // there are such segments
 };
 
 }  // namespace paceline

@@ -13,25 +13,32 @@ Time ArrivalOf(const RxSegment& segment, const LaneCapabilities& lane, Time now)
 
 void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
   taking_ = true;
-  for (const RxSegment& segment : segments) {
-    if (segment.kind != SegmentKind::kFenced) ++context_.counters.rx_packets;
-    if (segment.kind != SegmentKind::kPacket) {
-      Connection* connection = Find(segment.connection);
-      if (connection == nullptr) {
-        ++context_.counters.rx_unknown_connection;
-        continue;
-      }
-      if (segment.kind == SegmentKind::kWrite) {
-        const Time arrived = ArrivalOf(segment, context_.ports[port].capabilities, now);
-        connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, arrived, now);
-      } else {
-        connection->HandleFenceHeld(port);
-      }
-      Touch(connection);
-      continue;
+  while (!segments.empty()) {
+    size_t taken = 1;
+    if (segments.front().kind == SegmentKind::kPacket) {
+      taken = HandlePacket(port, segments, now);
+      context_.counters.rx_packets += taken;
+    } else {
+      HandlePlaced(port, segments.front(), now);
     }
-    HandlePacket(port, segment, now);
+    segments = segments.subspan(taken);
   }
+}
+
+void Endpoint::Impl::HandlePlaced(uint32_t port, const RxSegment& segment, Time now) {
+  if (segment.kind != SegmentKind::kFenced) ++context_.counters.rx_packets;
+  Connection* connection = Find(segment.connection);
+  if (connection == nullptr) {
+    ++context_.counters.rx_unknown_connection;
+    return;
+  }
+  if (segment.kind == SegmentKind::kWrite) {
+    const Time arrived = ArrivalOf(segment, context_.ports[port].capabilities, now);
+    connection->HandlePlaced(port, segment.immediate, segment.placed_bytes, arrived, now);
+  } else {
+    connection->HandleFenceHeld(port);
+  }
+  Touch(connection);
 }
 
 void Endpoint::Impl::HandleRiders(Time now) {
@@ -57,100 +64,131 @@ void Endpoint::Impl::FinishTouched(Time now) {
   }
 }
 
-void Endpoint::Impl::HandlePacket(uint32_t port, const RxSegment& segment, Time now) {
+size_t Endpoint::Impl::HandlePacket(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  const RxSegment& segment = segments.front();
   EndpointCounters& counters = context_.counters;
   const std::span<const uint8_t> packet(segment.data, segment.data_bytes);
   bool bad_checksum = false;
   auto common = wire::ParseCommon(packet, &bad_checksum);
   if (!common.has_value()) {
     ++(bad_checksum ? counters.rx_bad_checksum : counters.rx_malformed);
-    return;
+    return 1;
   }
   // A refusal looks the same in every version: it is how a peer of another version says so.
   if (common->version != wire::kVersion && common->type != wire::PacketType::kRefuse) {
     if (common->type == wire::PacketType::kInit) RefuseVersion(port, packet.subspan(wire::kCommonBytes), segment);
-    return;
+    return 1;
   }
   const auto body = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
   const Time arrived = ArrivalOf(segment, context_.ports[port].capabilities, now);
   switch (common->type) {
-    case wire::PacketType::kData: {
-      Connection* connection = Find(common->connection);
-      if (connection == nullptr) {
-        ++counters.rx_unknown_connection;
-        return;
-      }
-      if (segment.trimmed && connection->channel() != nullptr) {  // what is left of it proves nothing
-        ++counters.rx_trimmed;
-        return;
-      }
-      std::span<const uint8_t> payload = packet.subspan(common->header_bytes);
-      if (segment.payload != nullptr) {
-        if (!payload.empty()) {
-          ++counters.rx_malformed;
-          return;
-        }
-        payload = {segment.payload, segment.payload_bytes};
-      }
-      if (!Open(*connection, packet, *common, payload)) return;
-      const auto header = wire::ParseData(*common, packet);
-      if (!header.has_value()) {
-        ++counters.rx_malformed;
-        return;
-      }
-      Receiver::Arrival arrival;
-      arrival.port = port;
-      arrival.payload_bytes = static_cast<uint32_t>(payload.size());
-      if (arrival.payload_bytes > 0) {
-        arrival.payload = payload.data();
-      } else {
-        arrival.payload_bytes = segment.phantom_bytes;
-      }
-      arrival.marked = segment.congestion_experienced;
-      arrival.trimmed = segment.trimmed;
-      arrival.arrived = arrived;
-      arrival.telemetry = segment.telemetry;
-      connection->HandleData(*header, arrival, now);
-      if (!header->frames.empty()) riders_.push_back({connection->id(), port, arrived, header->frames});
-      Touch(connection);
-      return;
-    }
+    case wire::PacketType::kData:
+      return HandleData(port, segments, *common, now);
     case wire::PacketType::kControl: {
       Connection* connection = Find(common->connection);
       if (connection == nullptr) {
         ++counters.rx_unknown_connection;
-        return;
+        return 1;
       }
       std::span<const uint8_t> nothing;
-      if (!Open(*connection, packet, *common, nothing)) return;
+      if (!Open(*connection, packet, *common, nothing)) return 1;
       HandleRiders(now);  // they came first, and this may close what they speak of
       const auto frames = packet.subspan(wire::kCommonBytes, common->header_bytes - wire::kCommonBytes);
       if (!connection->HandleControl(frames, port, arrived, now)) ++counters.rx_malformed;
       Touch(connection);
-      return;
+      return 1;
     }
     case wire::PacketType::kInit:
       HandleInit(port, body, *segment.source, now);
-      return;
+      return 1;
     case wire::PacketType::kCookie:
       HandleCookie(common->connection, body, now);
-      return;
+      return 1;
     case wire::PacketType::kAccept:
       HandleAccept(common->connection, body, now);
-      return;
+      return 1;
     case wire::PacketType::kRefuse:
       HandleRefuse(common->connection, body, now);
-      return;
+      return 1;
     case wire::PacketType::kAsk:
       HandleAsk(port, common->connection, body, *segment.source);
-      return;
+      return 1;
     case wire::PacketType::kGone:
       HandleGone(common->connection, body, now);
-      return;
+      return 1;
     case wire::PacketType::kInvalid:
       break;
   }
   ++counters.rx_malformed;
+  return 1;
+}
+
+size_t Endpoint::Impl::HandleData(uint32_t port, std::span<const RxSegment> segments, wire::CommonHeader& common,
+                                  Time now) {
+  EndpointCounters& counters = context_.counters;
+  const RxSegment& first = segments.front();
+  Connection* connection = Find(common.connection);
+  if (connection == nullptr) {
+    ++counters.rx_unknown_connection;
+    return 1;
+  }
+  SecureChannel* channel = connection->channel();
+  if (first.trimmed && channel != nullptr) {  // what is left of it proves nothing
+    ++counters.rx_trimmed;
+    return 1;
+  }
+  const std::span<const uint8_t> packet(first.data, first.data_bytes);
+  std::span<const uint8_t> payload = packet.subspan(common.header_bytes);
+  if (first.payload != nullptr && !payload.empty()) {
+    ++counters.rx_malformed;
+    return 1;
+  }
+  if (first.payload != nullptr) payload = {first.payload, first.payload_bytes};
+  if (!Open(*connection, packet, common, payload)) return 1;
+  const auto header = wire::ParseData(common, packet);
+  if (!header.has_value()) {
+    ++counters.rx_malformed;
+    return 1;
+  }
+  const LaneCapabilities& lane = context_.ports[port].capabilities;
+  const auto fill = [&](Receiver::Arrival& arrival, const RxSegment& segment, std::span<const uint8_t> bytes) {
+    arrival.payload = bytes.empty() ? nullptr : bytes.data();
+    arrival.payload_bytes = bytes.empty() ? segment.phantom_bytes : static_cast<uint32_t>(bytes.size());
+    arrival.marked = segment.congestion_experienced;
+    arrival.trimmed = segment.trimmed;
+    arrival.arrived = ArrivalOf(segment, lane, now);
+    arrival.telemetry = segment.telemetry;
+  };
+  size_t count = 1;
+  run_[0].stamp = {.flags = header->flags,
+                   .payload_crc = header->payload_crc,
+                   .psn = header->psn,
+                   .floor_distance = header->floor_distance,
+                   .offset = header->offset,
+                   .backlog = header->backlog,
+                   .tx_total = header->tx_total};
+  fill(run_[0], first, payload);
+  if (channel == nullptr && header->frames.empty()) {
+    const size_t most = std::min(segments.size(), run_.size());
+    for (; count < most; ++count) {
+      const RxSegment& segment = segments[count];
+      if (segment.kind != SegmentKind::kPacket || segment.trimmed) break;
+      const std::span<const uint8_t> bytes(segment.data, segment.data_bytes);
+      if (!wire::ReadStamp(packet.first(common.header_bytes), bytes, &run_[count].stamp)) break;
+      std::span<const uint8_t> behind = bytes.subspan(common.header_bytes);
+      if (segment.payload != nullptr) {
+        if (!behind.empty()) break;  // malformed
+        behind = {segment.payload, segment.payload_bytes};
+      }
+      fill(run_[count], segment, behind);
+    }
+  }
+  connection->HandleData(*header, port, std::span(run_).first(count), now);
+  if (!header->frames.empty()) {
+    riders_.push_back({connection->id(), port, ArrivalOf(first, lane, now), header->frames});
+  }
+  Touch(connection);
+  return count;
 }
 
 bool Endpoint::Impl::Open(Connection& connection, std::span<const uint8_t> packet, wire::CommonHeader& common,

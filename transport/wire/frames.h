@@ -28,6 +28,8 @@ enum class FrameType : uint8_t {
   kFenced = 13,
 };
 
+// Of the arrays in frames only so much is set as their counts say: they are made for every packet.
+
 //  kAck:  type(8) words(8) flags(8) reserved(8) | last psn(32) | its timestamp(32) | delay, ns(32)
 //         cumulative psn(32) | base psn(32) | bitmap words(64 each) | mark words(64 each, with flag 1)
 //  Bit i of word w: packet base + 64 w + i has arrived. `cumulative`: everything below has. base is a multiple of 64.
@@ -39,8 +41,8 @@ struct AckFrame {
   uint32_t base = 0;
   uint8_t words = 0;  // at most limits::kSackWords
   bool has_marks = false;
-  std::array<uint64_t, limits::kSackWords> received{};
-  std::array<uint64_t, limits::kSackWords> marked{};  // arrived with an ECN mark
+  std::array<uint64_t, limits::kSackWords> received;
+  std::array<uint64_t, limits::kSackWords> marked;  // arrived with an ECN mark
 };
 
 //  kGrant: type(8) port(8) clears(8) reserved(8) | rate16(16) reserved(16) | clear limit(32) | credit end(64)
@@ -48,9 +50,9 @@ struct AckFrame {
 //  Clear-to-send and grant are one frame. `clear limit`: sends with a match sequence below it may go (receives stand
 //  ready for as many); the list clears single messages, and tells lanes with remote placement where to write.
 struct ClearEntry {
-  uint32_t message = 0;
-  uint64_t address = 0;  // 0, key 0: send it in packets
-  uint64_t key = 0;
+  uint32_t message;
+  uint64_t address;  // 0, key 0: send it in packets
+  uint64_t key;
 };
 struct GrantFrame {
   static constexpr size_t kMaxClears = 16;
@@ -59,7 +61,7 @@ struct GrantFrame {
   uint32_t clear_limit = 0;
   uint64_t credit_end = 0;  // bytes, cumulative; all ones: no limit
   uint8_t clears = 0;
-  std::array<ClearEntry, kMaxClears> clear{};
+  std::array<ClearEntry, kMaxClears> clear;
 };
 
 //  kDemand: type(8) port(8) cap rate16(16) | tx total(32) | lost total(32) | backlog, 64 B(32)
@@ -76,7 +78,7 @@ struct DemandFrame {
 struct TrimmedFrame {
   static constexpr size_t kMaxPsns = 32;
   uint8_t count = 0;
-  std::array<uint32_t, kMaxPsns> psns{};
+  std::array<uint32_t, kMaxPsns> psns;
 };
 
 //  kTelemetry: type(8) port(8) hops(8) reserved(8), then `hops` times:
@@ -106,7 +108,7 @@ struct FencedFrame {
   uint8_t words = 0;  // at most limits::kFencedWords
   uint32_t end = 0;
   uint32_t from = 0;
-  std::array<uint64_t, limits::kFencedWords> arrived{};
+  std::array<uint64_t, limits::kFencedWords> arrived;
 };
 
 //  kNotReady: type(8) reserved(24) | message(32): hold this send until it is cleared by name.

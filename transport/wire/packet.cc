@@ -9,16 +9,16 @@
 namespace paceline::wire {
 namespace {
 
-constexpr size_t kCrcAt = 8;
+constexpr size_t kCrcAt = kHeaderChecksumAt;
 constexpr size_t kMaxHeader = 1024;
 constexpr size_t kDataBytes = 52;  // what every data header has behind the common one
 
-// The checksum of a header whose own field counts as zero.
-uint32_t HeaderCrc(std::span<const uint8_t> header) {
-  std::array<uint8_t, kMaxHeader> copy;
-  CopyWithoutChecksum(header, copy);
-  return Crc32c(std::span(copy).first(header.size()));
-}
+// Where the fields stand that a stamp changes.
+constexpr size_t kFlagsAt = 1, kPayloadCrcAt = 12, kPsnAt = 16, kFloorDistanceAt = 28, kOffsetAt = 32, kBacklogAt = 48,
+                 kTxTotalAt = 52;
+
+// The block that a kind has behind the fields of all, without an immediate; by MessageKind.
+constexpr std::array<uint8_t, kLastMessageKind + 1> kKindBytes = {0, 8, 16, 16, 8, 32, 32, 16, 16, 16, 24};
 
 bool HasRemote(MessageKind kind) {
   return kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
@@ -30,10 +30,10 @@ bool IsAnswer(MessageKind kind) {
 }
 
 // False: no such operation, or lengths that do not agree.
-bool ParseAtomic(Reader& reader, DataHeader& header) {
-  const uint8_t op = reader.U8(), type = reader.U8(), fetch = reader.U8();
-  reader.U8();
-  header.elements = reader.U32();
+bool ParseAtomic(FixedReader<8> fields, DataHeader& header) {
+  const uint8_t op = fields.U8(), type = fields.U8(), fetch = fields.U8();
+  fields.U8();
+  header.elements = fields.U32();
   if (op > kLastAtomicOp || type > kLastAtomicType || fetch > 1 || header.elements == 0) return false;
   header.atomic_op = static_cast<AtomicOp>(op);
   header.atomic_type = static_cast<AtomicType>(type);
@@ -61,7 +61,7 @@ std::optional<CommonHeader> ParseCommon(std::span<const uint8_t> packet, bool* b
   if (common.header_bytes < kCommonBytes || common.header_bytes > packet.size() || common.header_bytes > kMaxHeader) {
     return std::nullopt;
   }
-  if (crc != HeaderCrc(packet.first(common.header_bytes))) {
+  if (crc != HeaderCrc32c(packet.first(common.header_bytes))) {
     *bad_checksum = true;
     return std::nullopt;
   }
@@ -90,8 +90,7 @@ void BeginProtection(std::span<uint8_t> header) {
 }
 
 void RefreshChecksum(std::span<uint8_t> header) {
-  std::memset(header.data() + kCrcAt, 0, 4);
-  const uint32_t crc = Crc32c(header);
+  const uint32_t crc = HeaderCrc32c(header);
   std::memcpy(header.data() + kCrcAt, &crc, 4);
 }
 
@@ -100,50 +99,122 @@ void CopyWithoutChecksum(std::span<const uint8_t> header, std::span<uint8_t> out
   std::memset(out.data() + kCrcAt, 0, 4);
 }
 
-std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet) {
-  Reader reader(packet.first(common.header_bytes));
-  reader.Bytes(kCommonBytes);
-  auto fields = reader.Fixed<kDataBytes>();
-  if (!fields.has_value()) return std::nullopt;
-  DataHeader header;
+namespace {
+
+bool Parse(const CommonHeader& common, std::span<const uint8_t> packet, DataHeader& header) {
+  const size_t size = common.header_bytes;
+  if (size < kCommonBytes + kDataBytes) return false;
+  FixedReader<kDataBytes> fields(packet.data() + kCommonBytes);
   header.flags = common.flags;
   header.connection = common.connection;
-  header.payload_crc = fields->U32();
-  header.psn = fields->U32();
-  header.message = fields->U32();
-  header.timestamp = fields->U32();
-  header.floor_distance = fields->U16();
-  header.cap = fields->U16();
-  header.offset = fields->U48();
-  const uint8_t kind = fields->U8();
-  fields->U8();
-  header.length = fields->U48();
-  header.entropy = fields->U16();
-  header.backlog = fields->U32();
-  header.tx_total = fields->U32();
-  header.lost_total = fields->U32();
-  header.match_sequence = fields->U32();
-  if (kind > kLastMessageKind) return std::nullopt;
+  header.payload_crc = fields.U32();
+  header.psn = fields.U32();
+  header.message = fields.U32();
+  header.timestamp = fields.U32();
+  header.floor_distance = fields.U16();
+  header.cap = fields.U16();
+  header.offset = fields.U48();
+  const uint8_t kind = fields.U8();
+  fields.U8();
+  header.length = fields.U48();
+  header.entropy = fields.U16();
+  header.backlog = fields.U32();
+  header.tx_total = fields.U32();
+  header.lost_total = fields.U32();
+  header.match_sequence = fields.U32();
+  if (kind > kLastMessageKind) return false;
   header.kind = static_cast<MessageKind>(kind);
-  if (header.kind == MessageKind::kSend) header.tag = reader.U64();
+
+  const size_t immediate_bytes = (header.flags & kHasImmediate) != 0 ? 8 : 0;
+  const size_t known = kCommonBytes + kDataBytes + kKindBytes[kind] + immediate_bytes;
+  if (size < known || (size > known && (header.flags & kHasFrames) == 0)) return false;
+  const uint8_t* at = packet.data() + kCommonBytes + kDataBytes;
   if (HasRemote(header.kind)) {
-    header.remote_key = reader.U64();
-    header.remote_offset = reader.U64();
+    FixedReader<16> remote(at);
+    header.remote_key = remote.U64();
+    header.remote_offset = remote.U64();
   }
-  if (IsWordAtomic(header.kind)) {
-    header.operand = reader.U64();
-    header.compare = reader.U64();
+  switch (header.kind) {
+    case MessageKind::kSend:
+      header.tag = FixedReader<8>(at).U64();
+      break;
+    case MessageKind::kFetchAdd:
+    case MessageKind::kCompareSwap: {
+      FixedReader<16> operands(at + 16);
+      header.operand = operands.U64();
+      header.compare = operands.U64();
+      break;
+    }
+    case MessageKind::kAtomic:
+      if (!ParseAtomic(FixedReader<8>(at + 16), header)) return false;
+      break;
+    case MessageKind::kReadResponse:
+      header.request = FixedReader<4>(at).U32();
+      break;
+    case MessageKind::kAtomicResponse:
+    case MessageKind::kFailure:
+      header.request = FixedReader<4>(at).U32();
+      header.value = FixedReader<8>(at + 8).U64();
+      break;
+    case MessageKind::kProbe:
+    case MessageKind::kWrite:
+    case MessageKind::kReadRequest:
+    case MessageKind::kAnnounce:
+      break;
   }
-  if (header.kind == MessageKind::kAtomic && !ParseAtomic(reader, header)) return std::nullopt;
-  if (IsAnswer(header.kind)) {
-    header.request = reader.U32();
-    reader.U32();
-    if (header.kind != MessageKind::kReadResponse) header.value = reader.U64();
-  }
-  if (header.flags & kHasImmediate) header.immediate = reader.U64();
-  if ((header.flags & kHasFrames) != 0 && reader.remaining() > 0) header.frames = reader.Bytes(reader.remaining());
-  if (reader.failed() || reader.remaining() != 0) return std::nullopt;
+  if (immediate_bytes > 0) header.immediate = FixedReader<8>(at + kKindBytes[kind]).U64();
+  header.frames = packet.subspan(known, size - known);
+  return true;
+}
+
+}  // namespace
+
+std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const uint8_t> packet) {
+  std::optional<DataHeader> header(std::in_place);  // filled where it stands, as it is large
+  if (!Parse(common, packet, *header)) header.reset();
   return header;
+}
+
+void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp, uint8_t* out) {
+  std::memcpy(out, first, limits::kMaxDataHeaderBytes);  // all that may be there: a copy of known size costs least
+  out[kFlagsAt] = stamp.flags;
+  std::memcpy(out + kPayloadCrcAt, &stamp.payload_crc, 4);
+  std::memcpy(out + kPsnAt, &stamp.psn, 4);
+  std::memcpy(out + kFloorDistanceAt, &stamp.floor_distance, 2);
+  std::memcpy(out + kOffsetAt, &stamp.offset, 6);
+  std::memcpy(out + kBacklogAt, &stamp.backlog, 4);
+  std::memcpy(out + kTxTotalAt, &stamp.tx_total, 4);
+  RefreshChecksum({out, header_bytes});
+}
+
+bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, DataStamp* stamp) {
+  const size_t size = first.size();
+  if (packet.size() < size || size % 8 != 0) return false;
+  const auto differs = [&](size_t word, uint64_t where) {
+    uint64_t ours, other;
+    std::memcpy(&ours, first.data() + word * 8, 8);
+    std::memcpy(&other, packet.data() + word * 8, 8);
+    return (ours ^ other) & where;
+  };
+  constexpr uint64_t kStampedFlags = uint64_t{kAckNow | kLastOfBacklog} << 8;
+  uint64_t others = differs(0, ~kStampedFlags);
+  others |= differs(2, 0xffffffff00000000);  // psn
+  others |= differs(3, 0xffff0000ffffffff);  // floor distance
+  others |= differs(4, 0xffff000000000000);  // offset
+  others |= differs(5, ~uint64_t{0});
+  for (size_t word = 7; word < size / 8; ++word) others |= differs(word, ~uint64_t{0});
+  uint32_t crc;
+  std::memcpy(&crc, packet.data() + kCrcAt, 4);
+  if (others != 0 || crc != HeaderCrc32c(packet.first(size))) return false;
+  stamp->flags = packet[kFlagsAt];
+  std::memcpy(&stamp->payload_crc, packet.data() + kPayloadCrcAt, 4);
+  std::memcpy(&stamp->psn, packet.data() + kPsnAt, 4);
+  std::memcpy(&stamp->floor_distance, packet.data() + kFloorDistanceAt, 2);
+  stamp->offset = 0;
+  std::memcpy(&stamp->offset, packet.data() + kOffsetAt, 6);
+  std::memcpy(&stamp->backlog, packet.data() + kBacklogAt, 4);
+  std::memcpy(&stamp->tx_total, packet.data() + kTxTotalAt, 4);
+  return true;
 }
 
 size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {

@@ -149,4 +149,21 @@ std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const 
 // Returns the bytes written; `buffer` holds at least limits::kMaxDataHeaderBytes and the frames.
 size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer);
 
+// What differs between the packets of one message that leave together on one path, a run. Fields as in DataHeader.
+struct DataStamp {
+  uint8_t flags = 0;
+  uint32_t payload_crc = 0;
+  uint32_t psn = 0;
+  uint16_t floor_distance = 0;
+  uint64_t offset = 0;
+  uint32_t backlog = 0;
+  uint32_t tx_total = 0;
+};
+// Writes the header of another packet of the run, of `header_bytes` as its first, which EncodeData wrote without
+// frames. Both buffers hold limits::kMaxDataHeaderBytes.
+void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp, uint8_t* out);
+// The other way: what `packet` has, if it is of the run that the packet with the header `first` began. `first` is one
+// that was parsed, without frames and protection. False: it is not, or its checksum is wrong.
+bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, DataStamp* stamp);
+
 }  // namespace paceline::wire

@@ -3,13 +3,8 @@
 #include <algorithm>
 
 namespace paceline {
-namespace {
 
-constexpr uint32_t kPacketsMoreWhileItWaits = 8;  // times what calls for an acknowledgement otherwise
-
-}  // namespace
-
-void AckState::OnFloor(uint64_t floor) {
+void AckState::RaiseFloor(uint64_t floor) {
   received_.AdvanceTo(floor);
   if (any_marked_) {
     marked_.AdvanceTo(floor);
@@ -18,24 +13,10 @@ void AckState::OnFloor(uint64_t floor) {
   cumulative_ = std::max(cumulative_, floor);
 }
 
-AckState::Verdict AckState::Check(uint64_t psn) const {
-  if (psn < received_.begin()) return Verdict::kDuplicate;
-  if (!received_.Reaches(psn)) return Verdict::kOutOfWindow;
-  return received_.Test(psn) ? Verdict::kDuplicate : Verdict::kNew;
-}
-
-void AckState::OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time arrived) {
-  received_.Set(psn);
-  if (psn == cumulative_) cumulative_ = received_.FirstClear(cumulative_);
-  if (marked) {
-    if (!any_marked_) marked_.AdvanceTo(received_.begin());
-    marked_.Set(psn);
-    any_marked_ = true;
-  }
-  newest_psn_ = std::max(newest_psn_, psn);
-  last_psn_ = psn;
-  last_timestamp_ = timestamp;
-  last_arrived_ = arrived;
+void AckState::OnMarked(uint64_t psn) {
+  if (!any_marked_) marked_.AdvanceTo(received_.begin());
+  marked_.Set(psn);
+  any_marked_ = true;
 }
 
 void AckState::OnTelemetry(uint32_t port, std::span<const HopTelemetry> hops) {
@@ -48,14 +29,6 @@ void AckState::OnTelemetry(uint32_t port, std::span<const HopTelemetry> hops) {
 
 const wire::TelemetryFrame* AckState::TakeTelemetry() {
   return std::exchange(telemetry_news_, false) ? telemetry_.get() : nullptr;
-}
-
-void AckState::RequestAck(bool at_once, uint32_t every, Duration delay, Time now) {
-  ++unacknowledged_;
-  at_once_ |= at_once;
-  const uint32_t most = waits_ ? every * kPacketsMoreWhileItWaits : every;
-  const Time at = at_once || unacknowledged_ >= most ? now : now + delay;
-  ack_at_ = std::min(ack_at_, at);
 }
 
 void AckState::LetWait(Duration delay, Time now) {

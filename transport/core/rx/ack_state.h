@@ -4,6 +4,7 @@
 // Thread rule: the endpoint's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,16 +26,40 @@ class AckState {
   uint64_t UnwrapShortPsn(uint32_t psn20) const { return Unwrap<20>(psn20, newest_psn_); }
 
   // The sender waits for nothing below `floor`.
-  void OnFloor(uint64_t floor);
-  Verdict Check(uint64_t psn) const;
-  // Packet `psn` (which Check called new) was taken.
-  void OnAccepted(uint64_t psn, bool marked, uint32_t timestamp, Time arrived);
+  void OnFloor(uint64_t floor) {
+    if (floor > received_.begin() || floor > cumulative_) RaiseFloor(floor);
+  }
+  Verdict Check(uint64_t psn) const {
+    if (psn < received_.begin()) return Verdict::kDuplicate;
+    if (!received_.Reaches(psn)) return Verdict::kOutOfWindow;
+    return received_.Test(psn) ? Verdict::kDuplicate : Verdict::kNew;
+  }
+  // Are all of [psn, psn + count) new?
+  bool AllNew(uint64_t psn, uint64_t count) const {
+    return psn >= received_.begin() && received_.Reaches(psn + count - 1) && !received_.AnyIn(psn, count);
+  }
+  // Packets [psn, psn + count), which Check called new, were taken; the last of them `arrived` then.
+  void OnAccepted(uint64_t psn, uint64_t count, uint32_t timestamp, Time arrived) {
+    received_.SetRange(psn, count);
+    if (psn == cumulative_) cumulative_ = received_.FirstClear(psn + count);
+    last_psn_ = psn + count - 1;
+    newest_psn_ = std::max(newest_psn_, last_psn_);
+    last_timestamp_ = timestamp;
+    last_arrived_ = arrived;
+  }
+  // One of them had a mark.
+  void OnMarked(uint64_t psn);
   // What the network wrote into the packet that was just accepted, which came to `port`.
   void OnTelemetry(uint32_t port, std::span<const HopTelemetry> hops);
   // What has not been told of it, or nullptr. It goes before the acknowledgement.
   const wire::TelemetryFrame* TakeTelemetry();
-  // Something arrived that the sender should hear of now or within `delay`.
-  void RequestAck(bool at_once, uint32_t every, Duration delay, Time now);
+  // Packets arrived that the sender should hear of now or within `delay`.
+  void RequestAck(uint32_t packets, bool at_once, uint32_t every, Duration delay, Time now) {
+    unacknowledged_ += packets;
+    at_once_ |= at_once;
+    const uint32_t most = waits_ ? every * kPacketsMoreWhileItWaits : every;
+    ack_at_ = std::min(ack_at_, at_once || unacknowledged_ >= most ? now : now + delay);
+  }
   // The sender has sent all and waits for nothing: what `every` has called for may wait for an answer to ride on, for
   // `delay`, and for some packets more. Not what was asked for at once, and not while a packet is missing.
   void LetWait(Duration delay, Time now);
@@ -57,6 +82,10 @@ class AckState {
   size_t memory_bytes() const { return received_.memory_bytes() + marked_.memory_bytes(); }
 
  private:
+  static constexpr uint32_t kPacketsMoreWhileItWaits = 8;  // times what calls for an acknowledgement otherwise
+
+  void RaiseFloor(uint64_t floor);
+
   BitWindow received_{2 * limits::kMaxOutstandingPackets, 1};
   BitWindow marked_{2 * limits::kMaxOutstandingPackets, 1};
   uint64_t cumulative_ = 1;  // everything below has arrived or is not waited for

@@ -16,6 +16,7 @@
 #include "cc/congestion_control.h"
 #include "transport/base/sequence.h"
 #include "transport/wire/packet.h"
+#include "transport/wire/rate16.h"
 
 namespace paceline {
 
@@ -30,7 +31,8 @@ struct CreditAccount {
   uint64_t lost_total = 0;
   uint64_t backlog = 0;
   uint64_t newest_psn = 0;       // of the packet that said so
-  Rate cap = Rate::Unlimited();  // until the sender has stated one
+  uint16_t said_cap = 0;         // as it travels; 0: the sender has stated none
+  Rate cap = Rate::Unlimited();  // until it has
   uint64_t credit_end = 0;       // absolute; 0: none granted
   Rate rate;
   static constexpr uint64_t kNothing = ~uint64_t{0};
@@ -38,14 +40,17 @@ struct CreditAccount {
   Rate told_cap;
   ArrivalSample untold;  // what has come since the allocator was told last; no packets: nothing
 
-  void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, Rate sender_cap) {
+  void OnSaid(uint64_t psn, uint32_t tx_bits, uint32_t lost_bits, uint32_t backlog_units, uint16_t cap_bits) {
     const uint64_t tx = Unwrap(tx_bits, tx_total);
     if (psn < newest_psn || tx < tx_total) return;  // something newer has overtaken it
     tx_total = tx;
     newest_psn = psn;
     lost_total = Unwrap(lost_bits, lost_total);
     backlog = wire::DecodeBacklog(backlog_units);
-    if (!sender_cap.is_zero()) cap = sender_cap;
+    if (cap_bits == said_cap) return;
+    said_cap = cap_bits;
+    const Rate stated = wire::DecodeRate(cap_bits);
+    if (!stated.is_zero()) cap = stated;
   }
   void Start() {
     base = arrived + lost_total;

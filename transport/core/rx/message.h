@@ -40,6 +40,8 @@ struct RxMessage {
   uint64_t match_sequence = 0;
   uint64_t length = 0;
   uint64_t arrived_bytes = 0;  // distinct
+  uint64_t next_segment = 0;   // behind the one that came last: its number,
+  uint64_t next_offset = 0;    // and where it begins
   SegmentTracker segments;
   bool known = false;              // a header of it was seen (placed writes may come first)
   bool accepted = false;           // has a place for its payload and counts as demand

@@ -18,6 +18,17 @@ uint64_t AheadBytes(const PostedReceive& receive, const PeerInfo& peer) {
   return receive.buffer.bytes > peer.segment_bytes ? receive.buffer.bytes : 0;
 }
 
+// Packets with a checksum over their payload that are looked at before the first of them is copied: few enough that the
+// bytes are still in the nearest cache then.
+constexpr size_t kMostChecked = 4;
+
+bool IsChecked(const Receiver::Arrival& arrival) {
+  return arrival.payload != nullptr && (arrival.stamp.flags & wire::kNoPayloadCrc) == 0;
+}
+bool IsDamaged(const Receiver::Arrival& arrival) {
+  return IsChecked(arrival) && wire::Crc32c({arrival.payload, arrival.payload_bytes}) != arrival.stamp.payload_crc;
+}
+
 }  // namespace
 
 Receiver::Receiver(CoreContext* context, const PeerInfo* peer, Connection* owner, AckState* acks)
@@ -252,7 +263,7 @@ void Receiver::RaiseClearLimit() {
 
 // ---- credit
 
-CreditAccount& Receiver::Account(uint32_t port_index, Time now) {
+CreditAccount& Receiver::OpenAccount(uint32_t port_index, Time now) {
   if (accounts_.empty()) accounts_.resize(context_->ports.size());
   CreditAccount& account = accounts_[port_index];
   Port& port = context_->ports[port_index];
@@ -310,8 +321,7 @@ bool Receiver::FinishBurst(Time now) {
 
 // The allocator hears of a burst as a whole, and after the application has: nothing that it does helps an answer. What
 // brought no bytes (a probe, a trimmed packet) is told by itself.
-void Receiver::NoteArrival(uint32_t port, const ArrivalSample& sample) {
-  CreditAccount& account = accounts_[port];
+void Receiver::NoteArrival(CreditAccount& account, uint32_t port, const ArrivalSample& sample) {
   ArrivalSample& untold = account.untold;
   if (untold.bytes == 0 || sample.bytes == 0) {
     TellArrivals(port);
@@ -354,7 +364,7 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   if (frame.port >= context_->ports.size()) return;
   CreditAccount& account = Account(frame.port, now);
   TellArrivals(frame.port);
-  account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, wire::DecodeRate(frame.cap));
+  account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, frame.cap);
   if (account.active) {
     context_->ports[frame.port].receiver->OnArrival(
         account.flow, {.now = now, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
@@ -372,53 +382,123 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
 
 // ---- packets
 
-void Receiver::HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now) {
-  EndpointCounters& counters = context_->counters;
+void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::span<const Arrival> packets, Time now) {
+  Run run;
+  while (!packets.empty()) packets = packets.subspan(HandleStretch(header, port, FirstStretch(packets), run, now));
+  TellAccepted(header, run);
+  TellSaid(header, port, run, now);
+  if (run.taken == 0) return;
   const EndpointOptions& options = context_->options;
-  const uint64_t psn = acks_->UnwrapPsn(header.psn);
-  if (psn >= header.floor_distance) acks_->OnFloor(psn - header.floor_distance);
-  switch (acks_->Check(psn)) {
-    case AckState::Verdict::kDuplicate:
-      ++counters.rx_duplicates;
-      acks_->RequestAck(true, options.ack_every, options.max_ack_delay, now);
-      return;
-    case AckState::Verdict::kOutOfWindow:
-      ++counters.rx_out_of_window;
-      return;
-    case AckState::Verdict::kNew:
+  acks_->RequestAck(run.taken, run.at_once, options.ack_every,
+                    run.last ? options.last_ack_delay : options.max_ack_delay, now);
+  if (run.last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
+}
+
+Receiver::Stretch Receiver::FirstStretch(std::span<const Arrival> packets) const {
+  const uint32_t segment_bytes = peer_->segment_bytes;
+  const auto is_plain = [segment_bytes](const Arrival& arrival) {
+    return arrival.payload_bytes == segment_bytes && !arrival.trimmed && !arrival.marked && arrival.telemetry.empty();
+  };
+  const Arrival& first = packets.front();
+  if (!is_plain(first)) return packets.first(1);
+  const size_t most = IsChecked(first) ? std::min(packets.size(), kMostChecked) : packets.size();
+  size_t count = 1;
+  for (uint64_t offset = first.stamp.offset; count < most; ++count) {
+    const wire::DataStamp& before = packets[count - 1].stamp;
+    const Arrival& next = packets[count];
+    offset += segment_bytes;
+    if (!is_plain(next) || next.stamp.psn != before.psn + 1 || next.stamp.floor_distance != before.floor_distance + 1 ||
+        next.stamp.offset != offset) {
       break;
+    }
   }
-  CreditAccount& account = Account(arrival.port, now);
-  account.OnSaid(psn, header.tx_total, header.lost_total, header.backlog, wire::DecodeRate(header.cap));
-  ArrivalSample sample{.now = now, .packets = 1};
-  sample.relative_delay_nanos = static_cast<int32_t>(static_cast<uint32_t>(arrival.arrived.nanos()) - header.timestamp);
-  sample.marked_packets = arrival.marked ? 1 : 0;
+  return packets.first(count);
+}
+
+// Returns how many packets of the stretch it has dealt with, one at least.
+size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, Stretch stretch, Run& run, Time now) {
+  EndpointCounters& counters = context_->counters;
+  const Arrival* const arrivals = stretch.data();
+  const Arrival& first = arrivals[0];
+  const uint64_t psn = acks_->UnwrapPsn(first.stamp.psn);
+  if (psn != run.accepted_end) TellAccepted(header, run);
+  if (psn >= first.stamp.floor_distance) acks_->OnFloor(psn - first.stamp.floor_distance);
+  if (!acks_->AllNew(psn, stretch.size())) {
+    stretch = stretch.first(1);
+    switch (acks_->Check(psn)) {
+      case AckState::Verdict::kDuplicate:
+        ++counters.rx_duplicates;
+        acks_->RequestAck(1, true, context_->options.ack_every, context_->options.max_ack_delay, now);
+        return 1;
+      case AckState::Verdict::kOutOfWindow:
+        ++counters.rx_out_of_window;
+        return 1;
+      case AckState::Verdict::kNew:
+        break;
+    }
+  }
   bool taken = false;
-  if (arrival.trimmed) {
+  if (first.trimmed) {
     ++counters.rx_trimmed;
-    sample.trimmed_packets = 1;
-    if (trimmed_.size() < wire::TrimmedFrame::kMaxPsns) trimmed_.push_back(header.psn);
-  } else if (arrival.payload != nullptr && (header.flags & wire::kNoPayloadCrc) == 0 &&
-             wire::Crc32c({arrival.payload, arrival.payload_bytes}) != header.payload_crc) {
-    ++counters.rx_bad_checksum;
-    return;
+    if (trimmed_.size() < wire::TrimmedFrame::kMaxPsns) trimmed_.push_back(first.stamp.psn);
   } else {
-    if (arrival.payload_bytes > 0) ++counters.rx_data_packets;
-    if (arrival.marked) ++counters.rx_marked;
-    taken = HandleMessage(header, arrival) == Taken::kYes;
+    if (IsChecked(first)) stretch = {stretch.begin(), std::find_if(stretch.begin(), stretch.end(), IsDamaged)};
+    if (!stretch.empty()) {
+      taken = HandleMessage(header, stretch, run) == Taken::kYes;
+      if (first.payload_bytes > 0) counters.rx_data_packets += stretch.size();
+      if (first.marked) ++counters.rx_marked;
+    } else {
+      ++counters.rx_bad_checksum;
+    }
   }
+  const size_t count = std::max<size_t>(stretch.size(), 1);
+  if (psn + count > run.newest_psn) {
+    run.newest_psn = psn + count - 1;
+    run.newest = &arrivals[count - 1].stamp;
+  }
+  if (stretch.empty()) return 1;
   if (taken) {
-    acks_->OnAccepted(psn, arrival.marked, header.timestamp, arrival.arrived);
-    if (!arrival.telemetry.empty()) acks_->OnTelemetry(arrival.port, arrival.telemetry);
+    if (run.accepted_end != psn) run.accepted_from = psn;
+    run.accepted_end = psn + count;
+    run.accepted_arrived = stretch.back().arrived;
+    if (first.marked) acks_->OnMarked(psn);
+    if (!first.telemetry.empty()) acks_->OnTelemetry(port, first.telemetry);
+    run.taken += static_cast<uint32_t>(count);
+    uint8_t flags = 0;
+    for (const Arrival& arrival : stretch) flags |= arrival.stamp.flags;
     const bool prompt = std::exchange(prompt_ack_, false);
-    const bool at_once = (header.flags & wire::kAckNow) != 0 || arrival.marked || prompt;
-    const bool last = (header.flags & wire::kLastOfBacklog) != 0;
-    acks_->RequestAck(at_once, options.ack_every, last ? options.last_ack_delay : options.max_ack_delay, now);
-    if (last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
-    account.arrived += arrival.payload_bytes;
-    sample.bytes = arrival.payload_bytes;
+    run.at_once |= (flags & wire::kAckNow) != 0 || first.marked || prompt;
+    run.last |= (flags & wire::kLastOfBacklog) != 0;
   }
-  if (account.active) NoteArrival(arrival.port, sample);
+  const uint64_t bytes = taken ? uint64_t{first.payload_bytes} * count : 0;
+  ArrivalSample& sample = run.sample;
+  if (bytes == 0) TellSaid(header, port, run, now);
+  sample.bytes += bytes;
+  sample.packets += static_cast<uint32_t>(count);
+  sample.marked_packets += first.marked ? 1 : 0;
+  sample.trimmed_packets += first.trimmed ? 1 : 0;
+  const auto arrived = static_cast<uint32_t>(stretch.back().arrived.nanos());
+  sample.relative_delay_nanos = static_cast<int32_t>(arrived - header.timestamp);
+  if (bytes == 0) TellSaid(header, port, run, now);
+  return count;
+}
+
+void Receiver::TellAccepted(const wire::DataHeader& header, Run& run) {
+  if (run.accepted_from == run.accepted_end) return;
+  acks_->OnAccepted(run.accepted_from, run.accepted_end - run.accepted_from, header.timestamp, run.accepted_arrived);
+  run.accepted_from = run.accepted_end = 0;
+}
+
+// What the run has brought until now goes into the flow's account.
+void Receiver::TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now) {
+  if (run.newest == nullptr) return;
+  CreditAccount& account = Account(port, now);
+  account.OnSaid(run.newest_psn, run.newest->tx_total, header.lost_total, run.newest->backlog, header.cap);
+  if (run.sample.packets == 0) return;
+  account.arrived += run.sample.bytes;
+  run.sample.now = now;
+  if (account.active) NoteArrival(account, port, run.sample);
+  run.sample = ArrivalSample();
 }
 
 void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now) {
@@ -429,7 +509,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
   switch (acks_->Check(psn)) {
     case AckState::Verdict::kDuplicate:
       ++counters.rx_duplicates;
-      acks_->RequestAck(true, options.ack_every, options.max_ack_delay, now);
+      acks_->RequestAck(1, true, options.ack_every, options.max_ack_delay, now);
       return;
     case AckState::Verdict::kOutOfWindow:
       ++counters.rx_out_of_window;
@@ -470,13 +550,13 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
       message->early_placed += bytes;
     }
   }
-  acks_->OnAccepted(psn, false, 0, arrived);
+  acks_->OnAccepted(psn, 1, 0, arrived);
   const bool prompt = std::exchange(prompt_ack_, false);
-  acks_->RequestAck(bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
+  acks_->RequestAck(1, bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
-  if (account.active) NoteArrival(port, {.now = now, .bytes = bytes, .packets = 1});
+  if (account.active) NoteArrival(account, port, {.now = now, .bytes = bytes, .packets = 1});
 }
 
 // ---- what is to be said

@@ -79,7 +79,7 @@ class Receiver {
 
   // ---- what arrives
   struct Arrival {
-    uint32_t port = 0;
+    wire::DataStamp stamp;             // instead of what the header says of the first of the run
     const uint8_t* payload = nullptr;  // nullptr: phantom
     uint32_t payload_bytes = 0;        // 0 for trimmed packets
     bool marked = false;
@@ -87,7 +87,8 @@ class Receiver {
     Time arrived;                             // at the port
     std::span<const HopTelemetry> telemetry;  // what the network wrote into it
   };
-  void HandleData(const wire::DataHeader& header, const Arrival& arrival, Time now);
+  // Packets of one run (wire::DataStamp), or one packet, through `port`.
+  void HandleData(const wire::DataHeader& header, uint32_t port, std::span<const Arrival> packets, Time now);
   void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now);
   void HandleDemand(const wire::DemandFrame& frame, Time now);
   // From the allocator of `port`.
@@ -120,10 +121,33 @@ class Receiver {
   };
   enum class Taken : uint8_t { kYes, kNo };  // kNo: not acknowledged, so that it is sent again
 
-  CreditAccount& Account(uint32_t port, Time now);
+  CreditAccount& Account(uint32_t port, Time now) {
+    if (!accounts_.empty() && accounts_[port].active) return accounts_[port];
+    return OpenAccount(port, now);
+  }
+  CreditAccount& OpenAccount(uint32_t port, Time now);
   void DropAccounts(Time now);
   void UpdateDemand(uint32_t port, Time now);
-  void NoteArrival(uint32_t port, const ArrivalSample& sample);
+  void NoteArrival(CreditAccount& account, uint32_t port, const ArrivalSample& sample);
+  // What the packets of one run have in common, and what they bring together.
+  struct Run {
+    RxMessage* message = nullptr;  // whose segments they are, and it takes them; nullptr: that is to be found out
+    uint64_t number = 0;           // of the message
+    uint64_t newest_psn = 0;       // of those that are no duplicates
+    const wire::DataStamp* newest = nullptr;
+    uint64_t accepted_from = 0, accepted_end = 0;  // not told to acks_ yet
+    Time accepted_arrived;                         // the last of these
+    uint32_t taken = 0;
+    bool at_once = false, last = false;
+    ArrivalSample sample;  // packets without bytes apart
+  };
+  // Packets of a run that continue each other, in their numbers and in the message, and have nothing else to tell. Who
+  // takes a stretch may take only its beginning, and cuts it to that.
+  using Stretch = std::span<const Arrival>;
+  Stretch FirstStretch(std::span<const Arrival> packets) const;
+  size_t HandleStretch(const wire::DataHeader& header, uint32_t port, Stretch stretch, Run& run, Time now);
+  void TellAccepted(const wire::DataHeader& header, Run& run);
+  void TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now);
   void TellArrivals(uint32_t port);
   void RequestGrant() { grant_pending_ = true; }
   void FailReceive(PostedReceive* receive, OperationStatus status);
@@ -144,7 +168,11 @@ class Receiver {
   uint32_t PortToTell() const;
 
   // receiver_messages.cc
-  Taken HandleMessage(const wire::DataHeader& header, const Arrival& arrival);
+  Taken HandleMessage(const wire::DataHeader& header, Stretch& stretch, Run& run);
+  bool StillTakes(const Run& run) const {
+    return run.message != nullptr && messages_.Contains(run.number) && messages_[run.number].message == run.message &&
+           !run.message->failed && !run.message->spoilt;
+  }
   RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
 
@@ -156,8 +184,10 @@ class Receiver {
   void FreeBounce(RxMessage* message);
 
   // receiver_messages.cc
-  Taken HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival);
+  bool TakesSegments(RxMessage* message);
+  Taken HandleSegments(RxMessage* message, Stretch& stretch, Run& run);
   bool Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
+  bool PlaceSegments(RxMessage* message, Stretch stretch);
   void MaybeComplete(RxMessage* message);
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);

@@ -31,7 +31,12 @@ bool CarriesPayload(MessageKind kind) {
 
 }  // namespace
 
-Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Arrival& arrival) {
+Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, Stretch& stretch, Run& run) {
+  const Arrival& arrival = stretch.front();
+  // What was found of the message for one packet of a run holds for the next.
+  if (arrival.payload_bytes > 0 && StillTakes(run)) return HandleSegments(run.message, stretch, run);
+  run.message = nullptr;
+  stretch = stretch.first(1);
   if (header.kind == MessageKind::kProbe) return Taken::kYes;
   EndpointCounters& counters = context_->counters;
   const uint64_t number = Unwrap(header.message, messages_.begin());
@@ -69,7 +74,6 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
     return Taken::kNo;
   }
   if (message->failed) return Taken::kNo;
-  message->asks_for_ack |= (header.flags & wire::kAckNow) != 0;
 
   if (arrival.payload_bytes == 0 && header.length > 0 && CarriesPayload(header.kind)) {
     // An announcement: the sender asks first, or writes by remote placement.
@@ -77,6 +81,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
       ++counters.rx_malformed;
       return Taken::kNo;
     }
+    message->asks_for_ack |= (arrival.stamp.flags & wire::kAckNow) != 0;
     if (!message->announced) {
       message->announced = true;
       if (message->receive != nullptr && message->arrived_bytes == 0 && !message->clear_link.linked()) {
@@ -86,7 +91,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, const Ar
     }
     return Taken::kYes;
   }
-  return HandleSegment(message, header, arrival);
+  return HandleSegments(message, stretch, run);
 }
 
 // The first packet of a message. nullptr: it cannot be taken now or makes no sense.
@@ -207,59 +212,53 @@ bool Receiver::Begin(RxMessage* message) {
 
 // ---- segments
 
-Receiver::Taken Receiver::HandleSegment(RxMessage* message, const wire::DataHeader& header, const Arrival& arrival) {
+Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, Run& run) {
   EndpointCounters& counters = context_->counters;
+  for (const Arrival& arrival : stretch) message->asks_for_ack |= (arrival.stamp.flags & wire::kAckNow) != 0;
+  const uint64_t offset = stretch.front().stamp.offset;
+  const uint32_t bytes = stretch.front().payload_bytes;
   const uint64_t segment_bytes = peer_->segment_bytes;
   const uint64_t payload = CarriesPayload(message->kind) ? message->length : 0;
-  const uint64_t wanted = payload == 0 ? 0 : std::min(segment_bytes, payload - std::min(payload, header.offset));
-  if (header.offset % segment_bytes != 0 || (header.offset >= payload && header.offset > 0) ||
-      arrival.payload_bytes != wanted) {
+  const uint64_t wanted = payload == 0 ? 0 : std::min(segment_bytes, payload - std::min(payload, offset));
+  uint64_t segment = message->next_segment;
+  if (offset != message->next_offset) segment = offset / segment_bytes;
+  if (segment * segment_bytes != offset || (offset >= payload && offset > 0) || bytes != wanted) {
+    stretch = stretch.first(1);
     ++counters.rx_malformed;
     return Taken::kNo;
   }
-  if (!message->accepted && !Store(message)) {
-    ++counters.rx_no_memory;
-    const auto bits = static_cast<uint32_t>(message->number);
-    // Also when its turn has not come: sent again and again, it could keep the window from the send whose turn it is.
-    if (not_ready_.size() < kMaxNotReady && std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
-      message->not_ready = true;
-      not_ready_.push_back(bits);
+  if (run.message != message) {
+    if (!TakesSegments(message)) return Taken::kNo;
+    run.message = message;
+    run.number = message->number;
+  }
+  if (stretch.size() > 1 && (message->target_device != kNoDevice || offset + stretch.size() * segment_bytes > payload ||
+                             !message->segments.SetNew(segment, stretch.size()))) {
+    stretch = stretch.first(1);
+  }
+  if (stretch.size() == 1) {
+    switch (message->segments.Set(segment)) {
+      case SegmentTracker::Result::kDuplicate:
+        ++counters.rx_duplicates;
+        return Taken::kYes;
+      case SegmentTracker::Result::kOutOfWindow:
+        ++counters.rx_out_of_window;
+        return Taken::kNo;
+      case SegmentTracker::Result::kNew:
+        break;
     }
-    return Taken::kNo;
   }
-  if (message->spoilt) return Taken::kNo;
-  // A peer that answers twice does not write into what the first answer gave back.
-  if (message->kind == MessageKind::kReadResponse && FindRequest(message->request) == nullptr) {
-    message->discard = true;
-    message->target = nullptr;
-    message->target_bytes = 0;
-  }
-  switch (message->segments.Set(header.offset / segment_bytes)) {
-    case SegmentTracker::Result::kDuplicate:
-      ++counters.rx_duplicates;
-      return Taken::kYes;
-    case SegmentTracker::Result::kOutOfWindow:
-      ++counters.rx_out_of_window;
-      return Taken::kNo;
-    case SegmentTracker::Result::kNew:
-      break;
-  }
-  if (arrival.payload_bytes > 0) {
-    message->arrived_bytes += arrival.payload_bytes;
-    expected_bytes_ -= arrival.payload_bytes;
-    counters.rx_data_bytes += arrival.payload_bytes;
+  message->next_segment = segment + stretch.size();
+  message->next_offset = offset + stretch.size() * segment_bytes;
+  if (bytes > 0) {
+    const uint64_t all = uint64_t{bytes} * stretch.size();
+    message->arrived_bytes += all;
+    expected_bytes_ -= all;
+    counters.rx_data_bytes += all;
     // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late. So does
     // one that a card places: its key may change.
     if (!message->not_ready && !message->placed_by_lane) message->clear_link.Unlink();
-    if (arrival.payload != nullptr) {
-      const bool has_place = message->receive != nullptr || message->kind != MessageKind::kSend || message->discard;
-      if (has_place) {
-        if (!Place(message, header.offset, arrival.payload, arrival.payload_bytes)) return Taken::kNo;
-      } else {
-        if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
-        std::memcpy(message->bounce.get() + header.offset, arrival.payload, arrival.payload_bytes);
-      }
-    }
+    if (!PlaceSegments(message, stretch)) return Taken::kNo;
   }
   MaybeComplete(message);
   return Taken::kYes;
@@ -278,6 +277,44 @@ bool Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, 
     OrderedCopy(message->target + offset, bytes, fits);
   } else {
     std::memcpy(message->target + offset, bytes, fits);
+  }
+  return true;
+}
+
+// To where the message goes, or where it waits for its receive. False: a segment cannot be put there.
+bool Receiver::PlaceSegments(RxMessage* message, Stretch stretch) {
+  if (stretch.front().payload == nullptr) return true;  // phantoms
+  if (message->receive != nullptr || message->kind != MessageKind::kSend || message->discard) {
+    for (const Arrival& arrival : stretch) {
+      if (!Place(message, arrival.stamp.offset, arrival.payload, arrival.payload_bytes)) return false;
+    }
+    return true;
+  }
+  if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
+  for (const Arrival& arrival : stretch) {
+    std::memcpy(message->bounce.get() + arrival.stamp.offset, arrival.payload, arrival.payload_bytes);
+  }
+  return true;
+}
+
+// A segment of it can be taken now.
+bool Receiver::TakesSegments(RxMessage* message) {
+  if (!message->accepted && !Store(message)) {
+    ++context_->counters.rx_no_memory;
+    const auto bits = static_cast<uint32_t>(message->number);
+    // Also when its turn has not come: sent again and again, it could keep the window from the send whose turn it is.
+    if (not_ready_.size() < kMaxNotReady && std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
+      message->not_ready = true;
+      not_ready_.push_back(bits);
+    }
+    return false;
+  }
+  if (message->spoilt) return false;
+  // A peer that answers twice does not write into what the first answer gave back.
+  if (message->kind == MessageKind::kReadResponse && FindRequest(message->request) == nullptr) {
+    message->discard = true;
+    message->target = nullptr;
+    message->target_bytes = 0;
   }
   return true;
 }

@@ -35,6 +35,23 @@ class SegmentTracker {
     ++arrived_;
     return Result::kNew;
   }
+  // Takes [segment, segment + count), `count` > 0, if all of them are new and can be taken; false: none is taken.
+  bool SetNew(uint64_t segment, uint64_t count) {
+    if (segment + count > segments_) return false;
+    if (window_ == nullptr) {
+      const uint64_t bits = (~uint64_t{0} >> (64 - count)) << segment;
+      if (word_ & bits) return false;
+      word_ |= bits;
+    } else {
+      if (segment < window_->begin() || !window_->Reaches(segment + count - 1) || window_->AnyIn(segment, count)) {
+        return false;
+      }
+      window_->SetRange(segment, count);
+      if (segment == window_->begin()) window_->AdvanceTo(window_->FirstClear(segment + count));
+    }
+    arrived_ += count;
+    return true;
+  }
   bool Test(uint64_t segment) const {
     if (segment >= segments_) return false;
     if (window_ == nullptr) return (word_ >> segment) & 1;

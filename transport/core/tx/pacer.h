@@ -17,14 +17,19 @@ class Pacer {
   // When it may: for a timer.
   Time next_send() const { return Time::FromNanos(static_cast<int64_t>(next_nanos_) + 1); }
 
-  void OnSent(int64_t wire_bytes, Rate rate, Duration slack, Time now) {
+  // Packets of `wire_bytes` go, the first of them now in any case, and as many more of `most` as may: returns how many.
+  uint32_t Send(uint32_t most, int64_t wire_bytes, Rate rate, Duration slack, Time now) {
     if (rate.is_unlimited()) {
       next_nanos_ = 0;
-      return;
+      return most;
     }
     const double earliest = static_cast<double>((now - slack).nanos());
     const double gap = std::min(rate.NanosFor(wire_bytes), 1e12);
-    next_nanos_ = std::max(next_nanos_, earliest) + gap;
+    uint32_t sent = 0;
+    do {
+      next_nanos_ = std::max(next_nanos_, earliest) + gap;
+    } while (++sent < most && CanSend(now));
+    return sent;
   }
 
  private:

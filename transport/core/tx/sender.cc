@@ -16,6 +16,13 @@ constexpr uint32_t kSinglesInTurn = 8;  // messages of one segment that go in a 
 constexpr uint64_t kFloorLag = 512;  // packets by which the receiver's knowledge of our base may lag on placing lanes
 constexpr uint64_t kSegmentsBeforeRider = 15;  // of a short message: those before the one with an acknowledgement
 
+// The first packet of a run that leaves no room in the window for two more, and so asks for news; at most their number.
+uint32_t FirstToAsk(uint32_t count, uint32_t bytes, uint64_t window, uint64_t in_flight) {
+  if (bytes == 0) return count;
+  const uint64_t fit = (window - std::min(window, in_flight)) / bytes;
+  return static_cast<uint32_t>(fit > 2 ? std::min<uint64_t>(fit - 2, count) : 0);
+}
+
 }  // namespace
 
 Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendState* state, const SenderMemo& memo)
@@ -160,7 +167,7 @@ TxMessage* Sender::NextMessage() const {
 
 // ---- flows, paths
 
-Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
+Sender::Flow& Sender::OpenFlow(uint32_t remote_port, Time now) {
   if (flows_.empty()) flows_.resize(peer_->remote_ports);
   Flow& flow = flows_[remote_port];
   if (flow.controller == nullptr) {
@@ -174,7 +181,7 @@ Sender::Flow& Sender::ActiveFlow(uint32_t remote_port, Time now) {
   return flow;
 }
 
-PathPolicy& Sender::Paths(uint32_t local_port) {
+PathPolicy& Sender::OpenPaths(uint32_t local_port) {
   if (policies_.empty()) {
     policies_.resize(context_->ports.size());
     uint32_t offered = 1;
@@ -198,8 +205,7 @@ bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
          (message.device == kNoDevice || DeviceKey(message, local_port) != 0);
 }
 
-Sender::Blocked Sender::CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const {
-  const Allowance allowance = flow.controller->allowance();
+Sender::Blocked Sender::Check(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now) {
   const uint64_t sent = flow.tx_total - flow.credit_base;
   const bool at_once = single && sent < allowance.single_end;
   if (!at_once && sent >= allowance.credit_end) return Blocked::kCredit;
@@ -259,7 +265,7 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
   if ((tell_floor_ || outstanding_.begin() - floor_told_ > kFloorLag) && RoomFor(outstanding_.begin())) {
     Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
     packet.entropy = Paths(port).Next();
-    Emit(packet, burst.segments[at], burst.headers[at], now);
+    Emit(packet, burst, at, now);
     tell_floor_ = false;
     if (++filled == room) probe_due_ |= 1u << port;  // the paths have their turn next
   }
@@ -278,9 +284,9 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
     if (!RoomFor(psn)) break;
     Packet packet{
         .kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port), .entropy = entry.entropy};
-    packet.ack_now = true;
+    packet.ack_from = 0;
     packet.write = entry.written;
-    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    Emit(packet, burst, at + filled, now);
     ++filled;
     ++context_->counters.tail_probes;
     if (!entry.written) probe_due_ = 0;
@@ -296,11 +302,12 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
     if (message == nullptr) break;
     message->announced = true;
     Packet packet{.message = message, .kind = Outstanding::Kind::kAnnouncement};
-    packet.ack_now =
-        message->asks_for_ack && message->kind == wire::MessageKind::kWrite;  // what it announces has no header
+    if (message->asks_for_ack && message->kind == wire::MessageKind::kWrite) {
+      packet.ack_from = 0;  // what it announces has no header
+    }
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = Paths(port).Next();
-    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
+    Emit(packet, burst, at + filled, now);
     outstanding_[message->last_psn].next = std::exchange(message->announced_by, message->last_psn);
     ++filled;
   }
@@ -346,9 +353,10 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
         LeaveToCard(*packet.message, port, now)) {
       break;
     }
+    const Allowance allowance = flow.controller->allowance();
     if (packet.bytes > 0) {
       const bool single = !packet.retransmission && packet.message->single;
-      if (const Blocked by = CheckAllowance(flow, packet.bytes, single, now); by != Blocked::kNo) {
+      if (const Blocked by = Check(allowance, flow, packet.bytes, single, now); by != Blocked::kNo) {
         if (blocked == Blocked::kNo) blocked = by;
         if (single || singles_.empty()) break;
         continue;
@@ -358,7 +366,6 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       entropy = Paths(port).Next();
       in_burst = 0;
     }
-    ++in_burst;
     packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = entropy;
     // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of
@@ -381,32 +388,39 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
       ++context_->counters.retransmits;
       context_->counters.retransmitted_bytes += packet.bytes;
     } else {
-      singles_in_turn_ = message->single && !sending_.empty() ? singles_in_turn_ + 1 : 0;
-      message->next_offset += packet.bytes;
-      unsent_bytes_ -= packet.bytes;
-      if (message->unsent_bytes() == 0) {
-        message->link.Unlink();
-        in_flight_.PushBack(message);
-        message->state = TxMessage::State::kInFlight;
-      }
+      packet.count = RunLength(packet, flow, allowance, std::min<size_t>(room - filled, burst_limit - in_burst));
     }
-    flow.tx_total += packet.bytes;
-    flow.in_flight += packet.bytes;
-    const Allowance allowance = flow.controller->allowance();
-    packet.ack_now = packet.retransmission || (message->asks_for_ack && message->unsent_bytes() == 0) ||
-                     flow.in_flight + 2 * packet.bytes > allowance.window_bytes;
-    Emit(packet, burst.segments[at + filled], burst.headers[at + filled], now);
-    if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
-    ++filled;
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
       const Duration slack = Duration::Nanos(static_cast<int64_t>(
           allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
               ? 0
               : std::min(allowance.pacing_rate.NanosFor(wire_bytes * (2 * burst_limit - 1)), 1e9)));
-      flow.pacer.OnSent(wire_bytes, allowance.pacing_rate, slack, now);
-      flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
+      packet.count = flow.pacer.Send(packet.count, wire_bytes, allowance.pacing_rate, slack, now);
     }
+    const uint64_t bytes = uint64_t{packet.bytes} * packet.count;
+    if (!packet.retransmission) {
+      singles_in_turn_ = message->single && !sending_.empty() ? singles_in_turn_ + 1 : 0;
+      message->next_offset += bytes;
+      unsent_bytes_ -= bytes;
+      if (message->unsent_bytes() == 0) {
+        message->link.Unlink();
+        in_flight_.PushBack(message);
+        message->state = TxMessage::State::kInFlight;
+      }
+    }
+    packet.ack_from =
+        packet.retransmission ? 0 : FirstToAsk(packet.count, packet.bytes, allowance.window_bytes, flow.in_flight);
+    if (message->asks_for_ack && message->unsent_bytes() == 0) {
+      packet.ack_from = std::min(packet.ack_from, packet.count - 1);
+    }
+    flow.tx_total += bytes;
+    flow.in_flight += bytes;
+    Emit(packet, burst, at + filled, now);
+    if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
+    filled += packet.count;
+    in_burst += packet.count;
+    if (packet.bytes > 0) flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
   }
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
@@ -418,12 +432,35 @@ size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, T
   return filled;
 }
 
+// How many packets from this one on, of at most `room`, can leave as a run.
+uint32_t Sender::RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const {
+  const TxMessage& message = *packet.message;
+  if (room < 2 || message.single || packet.bytes < peer_->segment_bytes || message.device != kNoDevice ||
+      packet.write || MayRide(packet)) {
+    return 1;
+  }
+  uint64_t most = std::min<uint64_t>(room, message.unsent_bytes() / packet.bytes);  // (the last may be shorter)
+  most = std::min(most, outstanding_.bound() / 16 * 15 - outstanding_.size());
+  const uint64_t sent = flow.tx_total - flow.credit_base;
+  if (allowance.credit_end - sent < most * packet.bytes) {
+    most = (allowance.credit_end - sent + packet.bytes - 1) / packet.bytes;
+  }
+  if (allowance.window_bytes - flow.in_flight < most * packet.bytes) {
+    most = (allowance.window_bytes - flow.in_flight) / packet.bytes;
+  }
+  return static_cast<uint32_t>(std::max<uint64_t>(most, 1));
+}
+
+// Gives the packets their numbers; returns the first.
 uint64_t Sender::Track(const Packet& packet, Time now) {
-  const uint64_t psn = outstanding_.end();
-  Outstanding& entry = outstanding_.PushBack();
+  const uint64_t first = outstanding_.Append(packet.count);
+  const size_t path = packet.local_port * entropies_ + packet.entropy;
+  uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
+  Outstanding entry;
   entry.message = packet.message;
   entry.sent_at = now;
   entry.offset = packet.offset;
+  entry.previous_on_path = last;
   entry.bytes = packet.bytes;
   entry.entropy = packet.entropy;
   entry.local_port = packet.local_port;
@@ -431,117 +468,161 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.kind = packet.kind;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
-  const size_t path = packet.local_port * entropies_ + packet.entropy;
-  uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
-  entry.previous_on_path = last;
-  last = psn;
-  unacked_.Set(psn);
-  if (outstanding_count_++ == 0) {
+  for (uint64_t psn = first; psn < outstanding_.end(); ++psn) {
+    outstanding_[psn] = entry;
+    entry.offset += packet.bytes;
+    entry.previous_on_path = psn;
+  }
+  last = outstanding_.end() - 1;
+  if (packet.message != nullptr) packet.message->last_psn = last;
+  unacked_.SetRange(first, packet.count);
+  if (outstanding_count_ == 0) {
     last_progress_ = now;
     if (backoff_ == 0) probes_ = 0;  // after a time-out only an acknowledgement ends the back-off
   }
+  outstanding_count_ += packet.count;
   RearmTimeout();
-  return psn;
+  return first;
 }
 
-void Sender::Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header_bytes, Time now) {
+// The flow's counts hold all of the run already.
+void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   Paths(packet.local_port);
   const uint64_t psn = Track(packet, now);
-  TxMessage* message = packet.message;
-  const uint32_t remote = peer_->routes.remote_of[packet.local_port];
-  Flow& flow = ActiveFlow(remote, now);
-  if (message != nullptr) message->last_psn = psn;
+  Flow& flow = ActiveFlow(peer_->routes.remote_of[packet.local_port], now);
   flow.told_end = flow.tx_total + backlog();
 
-  segment = TxSegment{};
+  TxSegment segment;
   segment.peer = peer_->routes.handle[packet.local_port];
   segment.entropy = packet.entropy;
   segment.ecn_capable = context_->ports[packet.local_port].capabilities.ecn;
   segment.payload_bytes = packet.bytes;
+  EndpointCounters& counters = context_->counters;
   if (packet.bytes > 0) {
     segment.payload = packet.payload;
     segment.telemetry = flow.wants_telemetry;
-    ++context_->counters.tx_data_packets;
-    context_->counters.tx_data_bytes += packet.bytes;
+    counters.tx_data_packets += packet.count;
+    counters.tx_data_bytes += uint64_t{packet.bytes} * packet.count;
   } else {
     segment.control = true;
   }
-  ++context_->counters.tx_packets;
+  counters.tx_packets += packet.count;
   if (packet.write) {
-    segment.kind = SegmentKind::kWrite;
-    segment.connection = peer_->peer_connection;
-    const uint64_t slot = message == nullptr ? 0 : message->number;
-    segment.immediate = static_cast<uint32_t>((slot & ((1u << kSlotBits) - 1)) << (32 - kSlotBits) |
-                                              (psn & ((1u << (32 - kSlotBits)) - 1)));
-    if (message != nullptr) {
-      segment.remote_address = message->placement->address + packet.offset;
-      segment.remote_key = message->placement->keys[remote];
-      if (message->device != kNoDevice) segment.payload_key = DeviceKey(*message, packet.local_port);
-    }
+    EmitWrite(packet, psn, segment);
+    burst.segments[at] = segment;
     return;
   }
 
   floor_told_ = outstanding_.begin();
+  wire::DataHeader header = HeaderOf(packet, flow, psn, now);
+  const bool checked = segment.payload != nullptr && peer_->payload_crc;
+  if (checked) {
+    header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
+  } else {
+    header.flags |= wire::kNoPayloadCrc;
+  }
+  std::array<uint8_t, kMostRidingBytes> riding;
+  if (MayRide(packet)) header.frames = std::span(riding).first(EncodeRidingAck(riding, now));
+  segment.header = burst.headers[at].data();
+  segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, burst.headers[at]));
+  burst.segments[at] = segment;
+  if (packet.count == 1) return;
+
+  wire::DataStamp stamp{.flags = header.flags,
+                        .psn = header.psn,
+                        .floor_distance = header.floor_distance,
+                        .offset = header.offset,
+                        .tx_total = header.tx_total};
+  for (uint32_t i = 1; i < packet.count; ++i) {
+    const uint64_t behind = uint64_t{packet.bytes} * (packet.count - 1 - i) + backlog();
+    if (i == packet.ack_from) stamp.flags |= wire::kAckNow;
+    if (behind == 0) stamp.flags |= wire::kLastOfBacklog;
+    ++stamp.psn;
+    ++stamp.floor_distance;
+    stamp.offset += packet.bytes;
+    stamp.backlog = wire::EncodeBacklog(behind);
+    stamp.tx_total += packet.bytes;
+    if (segment.payload != nullptr) segment.payload += packet.bytes;
+    if (checked) stamp.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
+    segment.header = burst.headers[at + i].data();
+    wire::StampData(burst.headers[at].data(), segment.header_bytes, stamp, burst.headers[at + i].data());
+    burst.segments[at + i] = segment;
+  }
+}
+
+void Sender::EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment) {
+  const TxMessage* message = packet.message;
+  segment.kind = SegmentKind::kWrite;
+  segment.connection = peer_->peer_connection;
+  const uint64_t slot = message == nullptr ? 0 : message->number;
+  segment.immediate = static_cast<uint32_t>((slot & ((1u << kSlotBits) - 1)) << (32 - kSlotBits) |
+                                            (psn & ((1u << (32 - kSlotBits)) - 1)));
+  if (message == nullptr) return;
+  segment.remote_address = message->placement->address + packet.offset;
+  segment.remote_key = message->placement->keys[peer_->routes.remote_of[packet.local_port]];
+  if (message->device != kNoDevice) segment.payload_key = DeviceKey(*message, packet.local_port);
+}
+
+// Of the first packet, all but its payload's checksum and what rides on it.
+wire::DataHeader Sender::HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const {
+  const uint64_t of_others = uint64_t{packet.bytes} * (packet.count - 1);
+  const TxMessage* message = packet.message;
   wire::DataHeader header;
-  header.flags = (packet.ack_now ? wire::kAckNow : 0) | (packet.retransmission ? wire::kRetransmission : 0) |
-                 (backlog() == 0 || (message != nullptr && message->single) ? wire::kLastOfBacklog : 0);
+  if (packet.ack_from == 0) header.flags |= wire::kAckNow;
+  if (packet.retransmission) header.flags |= wire::kRetransmission;
+  if (backlog() + of_others == 0 || (message != nullptr && message->single)) header.flags |= wire::kLastOfBacklog;
   header.connection = peer_->peer_connection;
   header.psn = static_cast<uint32_t>(psn);
   header.timestamp = static_cast<uint32_t>(now.nanos());
   header.floor_distance = static_cast<uint16_t>(psn - outstanding_.begin());
   header.cap = wire::EncodeRate(flow.controller->cap());
   header.entropy = packet.entropy;
-  header.backlog = wire::EncodeBacklog(backlog());
-  header.tx_total = static_cast<uint32_t>(flow.tx_total);
+  header.backlog = wire::EncodeBacklog(backlog() + of_others);
+  header.tx_total = static_cast<uint32_t>(flow.tx_total - of_others);
   header.lost_total = static_cast<uint32_t>(flow.lost_total);
-  if (message != nullptr) {
-    header.kind = message->kind;
-    if (packet.kind == Outstanding::Kind::kAnnouncement && message->kind == wire::MessageKind::kWrite) {
-      header.kind = wire::MessageKind::kAnnounce;
-    }
-    header.message = static_cast<uint32_t>(message->number);
-    header.offset = packet.offset;
-    header.length = message->length;
-    header.match_sequence = static_cast<uint32_t>(message->match_sequence);
-    header.tag = message->tag;
-    header.remote_key = message->remote_key;
-    header.remote_offset = message->remote_offset;
-    header.operand = message->operand;
-    header.compare = message->compare;
-    header.atomic_op = message->atomic_op;
-    header.atomic_type = message->atomic_type;
-    header.elements = message->elements;
-    header.fetch = message->answer_bytes > 0;
-    header.request = message->request;
-    header.value = message->value;
-    if (message->has_immediate) {
-      header.flags |= wire::kHasImmediate;
-      header.immediate = message->immediate;
-    }
+  if (message == nullptr) return header;
+  header.kind = message->kind;
+  if (packet.kind == Outstanding::Kind::kAnnouncement && message->kind == wire::MessageKind::kWrite) {
+    header.kind = wire::MessageKind::kAnnounce;
   }
-  if (segment.payload != nullptr && packet.bytes > 0 && peer_->payload_crc) {
-    header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
-  } else {
-    header.flags |= wire::kNoPayloadCrc;
+  header.message = static_cast<uint32_t>(message->number);
+  header.offset = packet.offset;
+  header.length = message->length;
+  header.match_sequence = static_cast<uint32_t>(message->match_sequence);
+  header.tag = message->tag;
+  header.remote_key = message->remote_key;
+  header.remote_offset = message->remote_offset;
+  header.operand = message->operand;
+  header.compare = message->compare;
+  header.atomic_op = message->atomic_op;
+  header.atomic_type = message->atomic_type;
+  header.elements = message->elements;
+  header.fetch = message->answer_bytes > 0;
+  header.request = message->request;
+  header.value = message->value;
+  if (message->has_immediate) {
+    header.flags |= wire::kHasImmediate;
+    header.immediate = message->immediate;
   }
-  std::array<uint8_t, kMostRidingBytes> riding;
-  header.frames = std::span(riding).first(EncodeRidingAck(packet, riding, now));
-  segment.header = header_bytes.data();
-  segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, header_bytes));
+  return header;
 }
 
 // An acknowledgement that is due now or soon goes along where the packet has room for it: it saves a packet. Of a short
 // message it takes the last one, so that those before have one size and leave at once. Simulated lanes count every
 // packet with headers of one nominal size, so nothing rides there.
-size_t Sender::EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now) {
+bool Sender::MayRide(const Packet& packet) const {
+  if (!acks_->pending()) return false;
   const LaneCapabilities& lane = context_->ports[packet.local_port].capabilities;
-  if (!acks_->pending() || lane.nominal_header) return 0;
+  if (lane.nominal_header) return false;
   if (packet.bytes > 0 && !packet.retransmission) {
     const uint64_t behind = packet.message->payload_bytes - packet.offset - packet.bytes;
-    if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return 0;
+    if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return false;
   }
   const size_t header_bytes = limits::kMaxDataHeaderBytes + context_->trailer_bytes;
-  if (packet.bytes + header_bytes + room.size() > lane.max_packet_bytes) return 0;
+  return packet.bytes + header_bytes + kMostRidingBytes <= lane.max_packet_bytes;
+}
+
+size_t Sender::EncodeRidingAck(std::span<uint8_t> room, Time now) {
   wire::AckFrame ack;
   acks_->Build(&ack, now);
   wire::Writer writer(room);

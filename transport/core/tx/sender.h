@@ -28,6 +28,7 @@
 #include "transport/core/tx/rtt.h"
 #include "transport/core/tx/send_state.h"
 #include "transport/wire/frames.h"
+#include "transport/wire/packet.h"
 
 namespace paceline {
 
@@ -123,8 +124,16 @@ class Sender {
     std::unique_ptr<SenderController> controller;
   };
   enum class Blocked : uint8_t { kNo, kCredit, kWindow, kPacing };
-  Flow& ActiveFlow(uint32_t remote_port, Time now);
-  PathPolicy& Paths(uint32_t local_port);
+  Flow& ActiveFlow(uint32_t remote_port, Time now) {
+    if (!flows_.empty() && flows_[remote_port].controller != nullptr) return flows_[remote_port];
+    return OpenFlow(remote_port, now);
+  }
+  Flow& OpenFlow(uint32_t remote_port, Time now);
+  PathPolicy& Paths(uint32_t local_port) {
+    if (!policies_.empty() && policies_[local_port] != nullptr) return *policies_[local_port];
+    return OpenPaths(local_port);
+  }
+  PathPolicy& OpenPaths(uint32_t local_port);
   void AdmitNew();
   TxMessage* NextToAdmit();
   // A part of the packet numbers is for what is sent again: without one, a lost packet at the beginning of the window
@@ -137,7 +146,7 @@ class Sender {
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
-  Blocked CheckAllowance(const Flow& flow, uint32_t bytes, bool single, Time now) const;
+  static Blocked Check(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now);
   void Sendable(TxMessage* message);
   TxMessage* NextMessage() const;
   void TellBacklogs(Time now);
@@ -145,25 +154,32 @@ class Sender {
   uint64_t backlog() const { return unsent_bytes_ + retransmit_bytes_; }
   uint64_t PeekRetransmit();
   uint64_t TakeFromFront(PsnList& list);
-  // What goes into one packet.
+  // What goes into one packet; or into a run of them, which differ only in what part of the message they have: they
+  // follow each other on one path, none is sent again or written, and no acknowledgement rides on them.
   struct Packet {
     TxMessage* message = nullptr;  // null: probe
     Outstanding::Kind kind = Outstanding::Kind::kSegment;
-    uint64_t offset = 0;
-    uint32_t bytes = 0;
+    uint32_t count = 1;                // in the run
+    uint64_t offset = 0;               // of the first
+    uint32_t bytes = 0;                // of each
     const uint8_t* payload = nullptr;  // null with bytes > 0: phantom
     uint8_t local_port = 0;
     uint16_t entropy = 0;
     bool retransmission = false;
-    bool ack_now = false;
-    bool write = false;  // by remote placement
+    uint32_t ack_from = kNoAck;  // these of the run, counted from 0, ask for an acknowledgement at once
+    bool write = false;          // by remote placement
   };
+  static constexpr uint32_t kNoAck = UINT32_MAX;
   void TellOfRead(const TxMessage& answer, OperationStatus status);
   void BecomeFailure(TxMessage* answer);
   void StopSending(TxMessage* message);
-  void Emit(const Packet& packet, TxSegment& segment, std::span<uint8_t> header, Time now);
+  uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
+  void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
-  size_t EncodeRidingAck(const Packet& packet, std::span<uint8_t> room, Time now);
+  void EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment);
+  wire::DataHeader HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const;
+  bool MayRide(const Packet& packet) const;
+  size_t EncodeRidingAck(std::span<uint8_t> room, Time now);
   size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
@@ -205,23 +221,19 @@ class Sender {
   // sender_recovery.cc
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
-  // What one acknowledgement brought, by the peer's port.
-  struct AckTotals {
-    std::array<AckSample, limits::kMaxPorts> by_port{};
-    uint32_t touched = 0;  // bit per port
-    bool progress = false;
-  };
   // `rtt`: of the newest packet; zero: none.
   void TakeNews(AckTotals& totals, Duration rtt, Time now);
   void RetryHeld();
   void ResetSilentPaths();
-  void OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now);
+  void OnPacketsAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now);
+  uint64_t OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now);
+  void OnAckedLate(uint64_t psn, AckTotals& totals, Time now);
   void OnPacketLost(uint64_t psn, LossCause cause, Time now);
   void ReportLosses(Time now);
   void DetectPathGaps(uint64_t psn, Time now);
   void Unneeded(Outstanding& entry);
   void DetectReordered(Time now);
-  void SegmentAcked(TxMessage* message, Outstanding::Kind kind);
+  void SegmentsAcked(TxMessage* message, Outstanding::Kind kind, uint64_t count);
   void MaybeFinish(TxMessage* message);
   void Finish(TxMessage* message, OperationStatus status);
   void ResolvePacketsOf(TxMessage* message);

@@ -13,11 +13,11 @@ uint64_t TransferredBytes(const TxMessage& message) {
 
 }  // namespace
 
-void Sender::SegmentAcked(TxMessage* message, Outstanding::Kind kind) {
+void Sender::SegmentsAcked(TxMessage* message, Outstanding::Kind kind, uint64_t count) {
   if (kind == Outstanding::Kind::kAnnouncement) {
     message->announcement_acked = true;
   } else {
-    --message->segments_left;
+    message->segments_left -= count;
   }
   MaybeFinish(message);
 }

@@ -86,14 +86,16 @@ void Sender::HandleFenced(const wire::FencedFrame& frame, Time now) {
   const uint64_t end = Unwrap(frame.end, asked);
   const uint64_t from = Unwrap(frame.from, asked);
   const uint64_t told = std::min({end, asked, from + frame.words * uint64_t{64}});
-  AckTotals totals;
+  AckTotals& totals = context_->ack_totals;
+  totals.Reset();
   told_from_ = from;
   for (uint64_t psn = std::max(from, outstanding_.begin()); psn < told; ++psn) {
     const Outstanding& entry = outstanding_[psn];
     if (entry.state != Outstanding::State::kOutstanding || !entry.written || entry.remote_port != frame.port) continue;
     totals.progress = true;
     if (frame.arrived[(psn - from) / 64] >> ((psn - from) % 64) & 1) {
-      OnPacketAcked(psn, false, totals, now);
+      unacked_.Clear(psn);
+      OnPacketsAcked(psn, psn + 1, false, totals, now);
     } else {
       OnPacketLost(psn, LossCause::kFenced, now);
     }
@@ -163,8 +165,8 @@ size_t Sender::EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now) {
   trials_ |= static_cast<uint8_t>(1u << port);
   Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
   packet.entropy = Paths(port).Next();
-  packet.ack_now = true;
-  Emit(packet, burst.segments[at], burst.headers[at], now);
+  packet.ack_from = 0;
+  Emit(packet, burst, at, now);
   return 1;
 }
 

@@ -196,7 +196,8 @@ void Sender::HandleTelemetry(const wire::TelemetryFrame& frame) {
 
 void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   if (outstanding_.empty()) return;
-  AckTotals totals;
+  AckTotals& totals = context_->ack_totals;
+  totals.Reset();
   const uint64_t begin = outstanding_.begin();
   const uint64_t end = outstanding_.end();
   const uint64_t last = Unwrap(frame.last_psn, begin);
@@ -219,11 +220,14 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
 
   const auto take = [&](uint64_t word_base, uint64_t arrived_bits, uint64_t marked_bits) {
     uint64_t news = unacked_.Word(word_base) & arrived_bits;
+    unacked_.ClearInWord(word_base, news);
     while (news != 0) {
-      const int bit = std::countr_zero(news);
-      news &= news - 1;
-      const uint64_t psn = word_base + static_cast<uint64_t>(bit);
-      if (psn >= begin && psn < end) OnPacketAcked(psn, (marked_bits >> bit) & 1, totals, now);
+      const int at = std::countr_zero(news);
+      const bool marked = (marked_bits >> at & 1) != 0;
+      const int count = std::countr_one((news & (marked ? marked_bits : ~marked_bits)) >> at);
+      news &= ~(count == 64 ? ~uint64_t{0} : ((uint64_t{1} << count) - 1) << at);
+      const uint64_t psn = word_base + static_cast<uint64_t>(at);
+      OnPacketsAcked(psn, psn + static_cast<uint64_t>(count), marked, totals, now);
     }
   };
   for (uint64_t word_base = begin & ~uint64_t{63}; word_base < cumulative; word_base += 64) {
@@ -251,9 +255,9 @@ void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
     probes_ = backoff_ = 0;
     ReportLosses(now);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) {
-      if ((totals.touched >> port & 1) == 0) continue;
+      if (!totals.Has(port)) continue;
       Flow& flow = ActiveFlow(port, now);
-      AckSample& sample = totals.by_port[port];
+      AckSample& sample = totals.Of(port);
       sample.now = now;
       sample.rtt = rtt;
       sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[peer_->LocalOf(port)].info.base_rtt;
@@ -271,37 +275,67 @@ void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
   if (totals.progress && NeedsPort()) state_->ready_ports = AllPorts();
 }
 
-void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time now) {
-  Outstanding& entry = outstanding_[psn];
-  unacked_.Clear(psn);
-  Flow& flow = ActiveFlow(entry.remote_port, now);
-  switch (entry.state) {
-    case Outstanding::State::kOutstanding: {
-      totals.progress = true;
-      totals.touched |= 1u << entry.remote_port;
-      AckSample& sample = totals.by_port[entry.remote_port];
-      sample.acked_bytes += entry.bytes;
-      ++sample.acked_packets;
-      if (marked) {
-        sample.marked_bytes += entry.bytes;
-        ++sample.marked_packets;
-      }
-      const Port& port = context_->ports[entry.local_port];
-      const uint64_t burst = uint64_t{peer_->segment_bytes} * std::max(1u, port.capabilities.burst_segments);
-      const uint64_t bursts_under_way = flow.in_flight / burst;
-      flow.in_flight -= entry.bytes;
-      --outstanding_count_;
-      newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
-      entry.state = Outstanding::State::kResolved;
-      Paths(entry.local_port).OnAck(entry.entropy, marked, bursts_under_way);
-      health_.OnAck(entry.local_port);
-      if (entry.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << entry.local_port));
-      DetectPathGaps(psn, now);
-      TxMessage* message = entry.message;
-      entry.message = nullptr;
-      if (message != nullptr) SegmentAcked(message, entry.kind);
-      return;
+// Packets [psn, end) have arrived, all of them with a mark or none.
+void Sender::OnPacketsAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now) {
+  while (psn < end) {
+    if (outstanding_[psn].state == Outstanding::State::kOutstanding) {
+      psn = OnBurstAcked(psn, end, marked, totals, now);
+    } else {
+      OnAckedLate(psn++, totals, now);
     }
+  }
+}
+
+// Takes those from `psn` on together that follow each other on one path, at most a burst of its lane; returns the first
+// that is not among them.
+uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now) {
+  Outstanding& first = outstanding_[psn];
+  TxMessage* message = first.message;
+  const uint64_t burst = std::max(1u, context_->ports[first.local_port].capabilities.burst_segments);
+  const uint64_t most = first.written ? psn + 1 : std::min(end, psn + burst);
+  first.message = nullptr;
+  first.state = Outstanding::State::kResolved;
+  newest_acked_sent_at_ = std::max(newest_acked_sent_at_, first.sent_at);
+  uint64_t bytes = first.bytes;
+  uint64_t next = psn + 1;
+  for (; next < most; ++next) {
+    Outstanding& entry = outstanding_[next];
+    // (Of the packets of one path each knows the one before.)
+    if (entry.state != Outstanding::State::kOutstanding || entry.message != message ||
+        entry.previous_on_path != next - 1 || entry.kind != first.kind) {
+      break;
+    }
+    entry.message = nullptr;
+    entry.state = Outstanding::State::kResolved;
+    entry.previous_on_path = 0;
+    bytes += entry.bytes;
+    newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
+  }
+  const uint64_t count = next - psn;
+  Flow& flow = ActiveFlow(first.remote_port, now);
+  totals.progress = true;
+  AckSample& sample = totals.Of(first.remote_port);
+  sample.acked_bytes += bytes;
+  sample.acked_packets += static_cast<uint32_t>(count);
+  if (marked) {
+    sample.marked_bytes += bytes;
+    sample.marked_packets += static_cast<uint32_t>(count);
+  }
+  const uint64_t bursts_under_way = flow.in_flight / (peer_->segment_bytes * burst);
+  flow.in_flight -= bytes;
+  outstanding_count_ -= count;
+  Paths(first.local_port).OnAck(first.entropy, marked, bursts_under_way);
+  health_.OnAck(first.local_port);
+  if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
+  DetectPathGaps(psn, now);
+  if (message != nullptr) SegmentsAcked(message, first.kind, count);
+  return next;
+}
+
+// It had been found lost, or its message has ended meanwhile.
+void Sender::OnAckedLate(uint64_t psn, AckTotals& totals, Time now) {
+  Outstanding& entry = outstanding_[psn];
+  switch (entry.state) {
     case Outstanding::State::kQueued:
       Unneeded(entry);
       break;
@@ -314,6 +348,7 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
       outstanding_[psn].state = Outstanding::State::kResolved;
       break;
     }
+    case Outstanding::State::kOutstanding:
     case Outstanding::State::kResolved:
     case Outstanding::State::kQueuedDead:
       return;
@@ -321,7 +356,7 @@ void Sender::OnPacketAcked(uint64_t psn, bool marked, AckTotals& totals, Time no
   // A wrong verdict: take it back, and judge less hastily.
   totals.progress = true;
   ++context_->counters.spurious_retransmits;
-  flow.lost_total -= entry.bytes;
+  ActiveFlow(entry.remote_port, now).lost_total -= entry.bytes;
   if (entry.cause == LossCause::kPathGap) trust_path_order_from_ = now + rtt_.smoothed() * 16;
   reorder_steps_ = std::min(reorder_steps_ + 1, kMaxReorderSteps);
 }
@@ -335,7 +370,7 @@ void Sender::Unneeded(Outstanding& entry) {
     entry.state = Outstanding::State::kQueuedDead;
     Uncount(entry);
   }
-  SegmentAcked(message, entry.kind);
+  SegmentsAcked(message, entry.kind, 1);
 }
 
 void Sender::DetectPathGaps(uint64_t psn, Time now) {

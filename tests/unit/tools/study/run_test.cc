@@ -126,8 +126,8 @@ TEST(StudyRunTest, HpccHearsOfQueues) {
   EXPECT_LT(3 * hpcc["drops"].get<int>(), fixed["drops"]) << hpcc["drops"];
 }
 
-// The fabric that every table of the documents is about, full in all its links: a change of the core that costs a tenth of
-// its time here is seen by no test of a smaller one.
+// The fabric that every table of the documents is about, full in all its links: a change of the core that costs a tenth
+// of its time here is seen by no test of a smaller one.
 TEST(StudyRunTest, AnAllToAllOfManyHostsLosesNothing) {
   const nlohmann::json run = RunStudy(Load(R"(
     [fabric]

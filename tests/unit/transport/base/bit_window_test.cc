@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "transport/base/random.h"
@@ -72,6 +73,22 @@ TEST(BitWindowTest, BehavesAsASetOfNumbers) {
           window.Clear(n);
           model.erase(n);
           break;
+        case 2: {
+          const uint64_t count = 1 + random.Below(std::min<uint64_t>(200, begin + 512 - 64 - n));
+          ASSERT_EQ(window.AnyIn(n, count), model.lower_bound(n) != model.lower_bound(n + count));
+          if (!random.Chance(0.1)) break;  // else soon all are set
+          window.SetRange(n, count);
+          for (uint64_t i = 0; i < count; ++i) model.insert(n + i);
+          break;
+        }
+        case 3: {
+          const uint64_t at = n & ~uint64_t{63}, bits = window.Word(at) & random.Next();
+          window.ClearInWord(at, bits);
+          for (uint64_t bit = 0; bit < 64; ++bit) {
+            if (bits >> bit & 1) model.erase(at + bit);
+          }
+          break;
+        }
         default:
           ASSERT_EQ(window.Set(n), model.insert(n).second);
       }

@@ -24,6 +24,17 @@ TEST(SequenceWindowTest, HoldsValuesByNumber) {
   EXPECT_FALSE(window.Reaches(99));
 }
 
+TEST(SequenceWindowTest, AppendsSeveralAtOnce) {
+  SequenceWindow<int> window(64, 5);
+  for (uint64_t count : {1, 7, 20, 36}) {
+    const uint64_t first = window.Append(count);
+    EXPECT_EQ(first + count, window.end());
+    for (uint64_t n = first; n < window.end(); ++n) window[n] = static_cast<int>(n);
+  }
+  EXPECT_EQ(window.size(), 64u);
+  for (uint64_t n = window.begin(); n < window.end(); ++n) EXPECT_EQ(window[n], static_cast<int>(n));
+}
+
 TEST(SequenceWindowTest, ReleaseGivesMemoryBack) {
   SequenceWindow<int> window(1024);
   for (int i = 0; i < 500; ++i) window.PushBack() = i;

@@ -42,8 +42,8 @@ TEST(ControlPathTest, OneForEachBurst) {
   EXPECT_EQ(all.size(), static_cast<size_t>(kBursts));
 }
 
-// On a lane that sends each packet by itself there is nothing to gain, and where many hosts talk to many, control packets
-// that leave together on one path meet in the network.
+// On a lane that sends each packet by itself there is nothing to gain, and where many hosts talk to many, control
+// packets that leave together on one path meet in the network.
 TEST(ControlPathTest, OneForEachPacketWhereALaneSendsOneByOne) {
   constexpr size_t kConnections = 16;
   EndpointPair pair(nullptr, 4096 + 96, true, /*burst_segments=*/1);

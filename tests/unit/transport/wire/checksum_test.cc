@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,18 @@ TEST(ChecksumTest, KnownValues) {
   const std::string digits = "123456789";
   EXPECT_EQ(Crc32c({reinterpret_cast<const uint8_t*>(digits.data()), digits.size()}), 0xe3069283u);
   EXPECT_EQ(Crc32c({}), 0u);
+}
+
+// Of every length that a header may have, and whatever stands where the checksum goes.
+TEST(ChecksumTest, AHeadersOwnChecksumCountsAsZero) {
+  std::vector<uint8_t> header;
+  for (size_t size = 1; size <= 300; ++size) {
+    header.push_back(static_cast<uint8_t>(size * 37));
+    if (size < kHeaderChecksumAt + 4) continue;
+    std::vector<uint8_t> blank = header;
+    std::fill_n(blank.begin() + kHeaderChecksumAt, 4, uint8_t{0});
+    EXPECT_EQ(HeaderCrc32c(header), Crc32c(blank)) << size;
+  }
 }
 
 }  // namespace

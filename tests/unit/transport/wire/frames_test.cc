@@ -147,7 +147,7 @@ TEST(FramesTest, EveryKindComesBackAsItWasWritten) {
   EXPECT_EQ(recorder.fenced[0].end, 0xfffffff1u);
   EXPECT_EQ(recorder.fenced[0].from, 0xffffff00u);
   ASSERT_EQ(recorder.fenced[0].words, 2u);
-  EXPECT_EQ(recorder.fenced[0].arrived, SomeFenced(2).arrived);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(recorder.fenced[0].arrived[i], SomeFenced(2).arrived[i]);
   EXPECT_EQ(recorder.values, (std::vector<uint32_t>{1, 2, 3, 4, 5, 6}));
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <vector>
 
 #include "transport/base/limits.h"
@@ -237,6 +239,88 @@ TEST(PacketTest, SurvivesRandomBytes) {
     }
     bool bad_checksum = false;
     if (const auto common = ParseCommon(bytes, &bad_checksum)) ParseData(*common, bytes);
+  }
+}
+
+// ---- runs
+
+DataHeader Stamped(DataHeader header, const DataStamp& stamp) {
+  header.flags = stamp.flags;
+  header.payload_crc = stamp.payload_crc;
+  header.psn = stamp.psn;
+  header.floor_distance = stamp.floor_distance;
+  header.offset = stamp.offset;
+  header.backlog = stamp.backlog;
+  header.tx_total = stamp.tx_total;
+  return header;
+}
+
+constexpr std::array<uint8_t, 8> kSomeFrame = {6, 0, 0, 0, 1, 2, 3, 4};  // a ping
+
+constexpr DataStamp kSomeStamp = {.flags = kHasImmediate | kLastOfBacklog | kNoPayloadCrc,
+                                  .payload_crc = 0x0a0b0c0d,
+                                  .psn = 0x1a1b1c1d,
+                                  .floor_distance = 0x2a2b,
+                                  .offset = 0x3a3b3c3d3e3f,
+                                  .backlog = 0x4a4b4c4d,
+                                  .tx_total = 0x5a5b5c5d};
+
+TEST(PacketTest, AStampedHeaderIsTheOneThatEncodingGives) {
+  for (const MessageKind kind : {MessageKind::kSend, MessageKind::kWrite, MessageKind::kReadResponse}) {
+    const DataHeader header = SomeHeader(kind, true);
+    std::vector<uint8_t> first(limits::kMaxDataHeaderBytes), stamped(limits::kMaxDataHeaderBytes);
+    const size_t bytes = EncodeData(header, first);
+    StampData(first.data(), bytes, kSomeStamp, stamped.data());
+    stamped.resize(bytes);
+    EXPECT_EQ(stamped, Encoded(Stamped(header, kSomeStamp)));
+  }
+}
+
+TEST(PacketTest, AStampIsReadFromAPacketOfTheRun) {
+  DataHeader header = SomeHeader(MessageKind::kSend, true);
+  header.flags = kHasImmediate | kAckNow | kNoPayloadCrc;
+  const std::vector<uint8_t> first = Encoded(header);
+  std::vector<uint8_t> packet = Encoded(Stamped(header, kSomeStamp));
+  packet.resize(packet.size() + 100, 1);  // payload
+  DataStamp stamp;
+  ASSERT_TRUE(ReadStamp(first, packet, &stamp));
+  ExpectSame(Stamped(header, stamp), Stamped(header, kSomeStamp));
+  EXPECT_EQ(stamp.flags, kSomeStamp.flags);
+  packet.resize(first.size() - 1);
+  EXPECT_FALSE(ReadStamp(first, packet, &stamp)) << "too short";
+}
+
+TEST(PacketTest, WhatDiffersInAnythingElseIsOfNoRun) {
+  DataHeader header = SomeHeader(MessageKind::kSend, true);
+  header.flags = kHasImmediate;
+  const std::vector<uint8_t> first = Encoded(header);
+  DataStamp stamp;
+  ASSERT_TRUE(ReadStamp(first, first, &stamp));
+  const auto follows = [&](const std::function<void(DataHeader&)>& change) {
+    DataHeader other = header;
+    change(other);
+    return ReadStamp(first, Encoded(other), &stamp);
+  };
+  EXPECT_TRUE(follows([](DataHeader& other) { ++other.psn; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.connection; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.message; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.timestamp; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.cap; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { other.kind = MessageKind::kReadResponse; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.length; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.entropy; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.lost_total; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.match_sequence; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.tag; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { ++other.immediate; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { other.flags |= kRetransmission; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { other.flags |= kNoPayloadCrc; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { other.flags |= kProtected; }));
+  EXPECT_FALSE(follows([](DataHeader& other) { other.frames = std::span<const uint8_t>(kSomeFrame); }));
+  for (size_t at = 0; at < first.size(); ++at) {
+    std::vector<uint8_t> damaged = first;
+    damaged[at] ^= 0x10;
+    EXPECT_FALSE(ReadStamp(first, damaged, &stamp)) << at;
   }
 }
 
