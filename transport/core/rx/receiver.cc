@@ -18,9 +18,9 @@ uint64_t AheadBytes(const PostedReceive& receive, const PeerInfo& peer) {
   return receive.buffer.bytes > peer.segment_bytes ? receive.buffer.bytes : 0;
 }
 
-// Packets with a checksum over their payload that are looked at before the first of them is copied: few enough that the
-// bytes are still in the nearest cache then.
-constexpr size_t kMostChecked = 4;
+// Bytes of payload whose checksum is looked at before the first of them is copied: so few that they are still in the
+// nearest cache then.
+constexpr size_t kMostCheckedBytes = 16384;
 
 bool IsChecked(const Receiver::Arrival& arrival) {
   return arrival.payload != nullptr && (arrival.stamp.flags & wire::kNoPayloadCrc) == 0;
@@ -401,7 +401,8 @@ Receiver::Stretch Receiver::FirstStretch(std::span<const Arrival> packets) const
   };
   const Arrival& first = packets.front();
   if (!is_plain(first)) return packets.first(1);
-  const size_t most = IsChecked(first) ? std::min(packets.size(), kMostChecked) : packets.size();
+  const size_t most =
+      IsChecked(first) ? std::min(packets.size(), kMostCheckedBytes / first.payload_bytes) : packets.size();
   size_t count = 1;
   for (uint64_t offset = first.stamp.offset; count < most; ++count) {
     const wire::DataStamp& before = packets[count - 1].stamp;
