@@ -101,6 +101,8 @@ class SenderController {
  public:
   virtual ~SenderController() = default;
 
+  // What has just left: a packet, or up to PortInfo::burst_segments of one message on one path, which allowance() let
+  // go one after the other. Both counts are those after the last of them.
   virtual void OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) {
     (void)now, (void)tx_total, (void)in_flight_bytes;
   }

@@ -71,6 +71,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "parked") return number(&s.parked);
   if (key == "placed_writes") return s.placed_writes = text == "1", text == "0" || text == "1";
   if (key == "write_lag_us") return number(&s.write_lag_us);
+  if (key == "burst_segments") return number(&s.burst_segments);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -153,6 +154,7 @@ Scenario ScenarioOf(uint64_t seed) {
     s.placed_writes = random.Chance(0.7);
     s.write_lag_us = random.Chance(0.4) ? 1 + static_cast<uint32_t>(random.Below(300)) : 0;
   }
+  if (s.carrier != Carrier::kFabric) s.burst_segments = pick(1u, 4u, 16u, 44u);
   return s;
 }
 
@@ -180,6 +182,10 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
   }
   if (scenario.receive_queues > 0 && !scenario.handshake) {
     return absl::InvalidArgumentError("receive_queues need handshake=1");
+  }
+  if (scenario.burst_segments < 1 || scenario.burst_segments > 64 ||
+      (scenario.carrier == Carrier::kFabric && scenario.burst_segments != 1)) {
+    return absl::InvalidArgumentError("burst_segments is 1 to 64, and 1 with carrier=fabric");
   }
   if (scenario.carrier != Carrier::kHca && (scenario.parked + scenario.write_lag_us > 0 || scenario.placed_writes)) {
     return absl::InvalidArgumentError("parked, placed_writes and write_lag_us need carrier=hca");
@@ -211,7 +217,7 @@ std::string Describe(const Scenario& s) {
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
                    " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
                    " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
-                   " write_lag_us=", s.write_lag_us),
+                   " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

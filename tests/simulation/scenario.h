@@ -35,17 +35,18 @@ struct Scenario {
   uint32_t lane_room = 64;  // segments that a lane takes at a time
   double cancel = 0;        // share of operations that are cancelled at some time
   double loss = 0, duplicate = 0, reorder = 0, corrupt = 0, trim = 0, mark = 0;
-  uint32_t skew_us = 0;      // paths differ by up to this much
-  uint32_t flaps = 0;        // links that go down for a while
-  uint32_t black_paths = 0;  // entropies that swallow everything for a while
-  uint32_t bursts = 0;       // times of up to 5 ms in which most is lost
-  uint32_t partitions = 0;   // times in which nothing gets from one host to another, though the other way is open
-  uint32_t rx_queue = 0;     // packets that wait at a lane before it drops what comes; 0: no bound
-  uint32_t fault_ms = 40;    // after this time the network is well
-  uint32_t stalls = 0;       // hosts that stand still for up to 3 s
-  uint32_t leaps = 0;        // clocks that leap forward by up to 30 s; together with stalls peers may be lost
-  uint32_t shortages = 0;    // times when a connection is full of receives that nobody will meet
-  uint32_t revocations = 0;  // times when a side takes memory back that its peer may be using
+  uint32_t skew_us = 0;         // paths differ by up to this much
+  uint32_t flaps = 0;           // links that go down for a while
+  uint32_t black_paths = 0;     // entropies that swallow everything for a while
+  uint32_t bursts = 0;          // times of up to 5 ms in which most is lost
+  uint32_t partitions = 0;      // times in which nothing gets from one host to another, though the other way is open
+  uint32_t rx_queue = 0;        // packets that wait at a lane before it drops what comes; 0: no bound
+  uint32_t fault_ms = 40;       // after this time the network is well
+  uint32_t stalls = 0;          // hosts that stand still for up to 3 s
+  uint32_t leaps = 0;           // clocks that leap forward by up to 30 s; together with stalls peers may be lost
+  uint32_t shortages = 0;       // times when a connection is full of receives that nobody will meet
+  uint32_t revocations = 0;     // times when a side takes memory back that its peer may be using
+  uint32_t burst_segments = 1;  // of a path that lanes want together; not of the fabric
   // Receives that connections share; with a handshake only:
   uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own
   double late_names = 0;        // share of their connections that are named while in use

@@ -27,7 +27,8 @@ constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"}
                                                              {"ports", "1"},         {"carrier", "packets"},
                                                              {"topology", "0"},      {"entropies", "1"},
                                                              {"lane_room", "64"},    {"path_policy", "round_robin"},
-                                                             {"queue_kb", "175"},    {"controller", "test_window"}};
+                                                             {"queue_kb", "175"},    {"controller", "test_window"},
+                                                             {"burst_segments", "1"}};
 constexpr const char* kCounts[] = {"connections", "operations", "max_bytes", "receive_queues", "fault_ms"};
 
 std::optional<Scenario> With(const Scenario& scenario, const std::string& setting) {

@@ -44,6 +44,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
   for (uint32_t i = 0; i < scenario.hosts * scenario.ports; ++i) {
     LaneCapabilities capabilities = hca ? support::HcaLaneCapabilities() : support::PacketLaneCapabilities();
     capabilities.entropies = scenario.entropies;
+    capabilities.burst_segments = scenario.burst_segments;
     capabilities.keeps_path_order = hca || scenario.reorder == 0;
     if (hca) {
       scripted_lanes_.push_back(std::make_unique<support::FakeHcaLane>(scripted_, capabilities));

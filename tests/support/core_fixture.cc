@@ -7,7 +7,8 @@ namespace paceline::support {
 std::string CoreSetupName(const testing::TestParamInfo<CoreSetup>& info) {
   std::string name = info.param.lanes == LaneKind::kHca ? "Hca" : "Packets";
   name += info.param.control == TestControl::kCredit ? "Credit" : "Window";
-  return name + std::to_string(info.param.ports) + (info.param.encrypted ? "Encrypted" : "");
+  return name + std::to_string(info.param.ports) + (info.param.encrypted ? "Encrypted" : "") +
+         (info.param.burst_segments > 1 ? "Bursts" : "");
 }
 
 std::vector<CoreSetup> AllCoreSetups() {
@@ -18,6 +19,8 @@ std::vector<CoreSetup> AllCoreSetups() {
     }
   }
   setups.push_back({LaneKind::kPackets, TestControl::kCredit, 2, true});
+  setups.push_back({LaneKind::kPackets, TestControl::kWindow, 1, false, 16});
+  setups.push_back({LaneKind::kPackets, TestControl::kCredit, 2, false, 16});
   return setups;
 }
 
@@ -26,6 +29,9 @@ WorldOptions CoreFixture::OptionsFor(const CoreSetup& setup) {
   options.lanes = setup.lanes;
   options.control = setup.control;
   options.ports = setup.ports;
+  options.packet_capabilities.burst_segments = setup.burst_segments;
+  options.hca_capabilities.burst_segments = setup.burst_segments;
+  if (setup.burst_segments > 1) options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
   if (setup.encrypted) {
     options.endpoint.cluster_key.emplace().fill(7);
     options.endpoint.encrypt = true;

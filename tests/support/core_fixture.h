@@ -24,10 +24,11 @@ struct CoreSetup {
   LaneKind lanes = LaneKind::kPackets;
   TestControl control = TestControl::kWindow;
   uint32_t ports = 1;
-  bool encrypted = false;  // with a cluster key
+  bool encrypted = false;       // with a cluster key
+  uint32_t burst_segments = 1;  // that a lane wants together: more of them leave and arrive as runs
 };
 std::string CoreSetupName(const testing::TestParamInfo<CoreSetup>& info);
-// Packets and placing lanes, with and without credit, one and two ports, and encrypted packets.
+// Packets and placing lanes, with and without credit, one and two ports; encrypted packets; packets in bursts.
 std::vector<CoreSetup> AllCoreSetups();
 
 class CoreFixture : public testing::Test {

@@ -11,8 +11,11 @@ using Observation = std::shared_ptr<ControlObservation>;
 
 class ObservedSender final : public SenderController {
  public:
-  ObservedSender(std::unique_ptr<SenderController> inner, Observation observation, uint32_t segment_bytes)
-      : inner_(std::move(inner)), observation_(std::move(observation)), segment_bytes_(segment_bytes) {
+  ObservedSender(std::unique_ptr<SenderController> inner, Observation observation, const PortInfo& port)
+      : inner_(std::move(inner)),
+        observation_(std::move(observation)),
+        segment_bytes_(port.segment_bytes),
+        burst_bytes_(uint64_t{port.segment_bytes} * std::max(1u, port.burst_segments)) {
     ++observation_->senders;
   }
   ~ObservedSender() override {
@@ -24,12 +27,13 @@ class ObservedSender final : public SenderController {
     const Allowance allowance = inner_->allowance();
     if (tx_total < tx_total_) observation_->Note("OnSent: tx_total went back");
     const uint64_t bytes = tx_total - tx_total_;
-    if (bytes > segment_bytes_) observation_->Note("OnSent: more than a segment at once");
-    if (bytes > 0 && tx_total_ >= std::max(allowance.credit_end, allowance.single_end)) {
+    if (bytes > burst_bytes_) observation_->Note("OnSent: more than a burst at once");
+    const uint64_t last = std::min(bytes, segment_bytes_);  // of several, the last that was let go
+    if (bytes > 0 && tx_total - last >= std::max(allowance.credit_end, allowance.single_end)) {
       observation_->Note("sent beyond the credit");
     }
     if (in_flight_bytes > tx_total) observation_->Note("OnSent: more in flight than was ever sent");
-    if (bytes > 0 && in_flight_bytes >= bytes && in_flight_bytes - bytes >= allowance.window_bytes) {
+    if (bytes > 0 && in_flight_bytes >= last && in_flight_bytes - last >= allowance.window_bytes) {
       observation_->Note("sent beyond the window");
     }
     tx_total_ = tx_total;
@@ -67,7 +71,7 @@ class ObservedSender final : public SenderController {
  private:
   std::unique_ptr<SenderController> inner_;
   Observation observation_;
-  uint32_t segment_bytes_;
+  uint64_t segment_bytes_, burst_bytes_;
   uint64_t tx_total_ = 0;
   bool backlogged_ = false;
   uint64_t acked_ = 0;
@@ -139,7 +143,7 @@ class ObservedCongestionControl final : public CongestionControl {
   ObservedCongestionControl(std::unique_ptr<CongestionControl> inner, Observation observation)
       : inner_(std::move(inner)), observation_(std::move(observation)) {}
   std::unique_ptr<SenderController> NewSender(const FlowInfo& flow, const PortInfo& port, Time now) override {
-    return std::make_unique<ObservedSender>(inner_->NewSender(flow, port, now), observation_, port.segment_bytes);
+    return std::make_unique<ObservedSender>(inner_->NewSender(flow, port, now), observation_, port);
   }
   std::unique_ptr<ReceiverController> NewReceiver(const PortInfo& port) override {
     auto receiver = inner_->NewReceiver(port);

@@ -24,10 +24,6 @@ bool HasRemote(MessageKind kind) {
   return kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
          kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap || kind == MessageKind::kAtomic;
 }
-bool IsWordAtomic(MessageKind kind) { return kind == MessageKind::kFetchAdd || kind == MessageKind::kCompareSwap; }
-bool IsAnswer(MessageKind kind) {
-  return kind == MessageKind::kReadResponse || kind == MessageKind::kAtomicResponse || kind == MessageKind::kFailure;
-}
 
 // False: no such operation, or lengths that do not agree.
 bool ParseAtomic(FixedReader<8> fields, DataHeader& header) {
@@ -218,51 +214,74 @@ bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, 
 }
 
 size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
-  Writer writer(buffer);
-  BeginPacket(writer);
-  auto fields = writer.Fixed<kDataBytes>();
-  if (!fields.has_value()) return 0;
-  fields->U32(header.payload_crc);
-  fields->U32(header.psn);
-  fields->U32(header.message);
-  fields->U32(header.timestamp);
-  fields->U16(header.floor_distance);
-  fields->U16(header.cap);
-  fields->U48(header.offset);
-  fields->U8(static_cast<uint8_t>(header.kind));
-  fields->U8(0);
-  fields->U48(header.length);
-  fields->U16(header.entropy);
-  fields->U32(header.backlog);
-  fields->U32(header.tx_total);
-  fields->U32(header.lost_total);
-  fields->U32(header.match_sequence);
-  if (header.kind == MessageKind::kSend) writer.U64(header.tag);
+  const auto kind = static_cast<uint8_t>(header.kind);
+  const size_t immediate_bytes = (header.flags & kHasImmediate) != 0 ? 8 : 0;
+  const size_t known = kCommonBytes + kDataBytes + kKindBytes[kind] + immediate_bytes;
+  const size_t size = known + header.frames.size();
+  if (size > buffer.size()) return 0;
+  FixedWriter<kDataBytes> fields(buffer.data() + kCommonBytes);
+  fields.U32(header.payload_crc);
+  fields.U32(header.psn);
+  fields.U32(header.message);
+  fields.U32(header.timestamp);
+  fields.U16(header.floor_distance);
+  fields.U16(header.cap);
+  fields.U48(header.offset);
+  fields.U8(kind);
+  fields.U8(0);
+  fields.U48(header.length);
+  fields.U16(header.entropy);
+  fields.U32(header.backlog);
+  fields.U32(header.tx_total);
+  fields.U32(header.lost_total);
+  fields.U32(header.match_sequence);
+  uint8_t* at = buffer.data() + kCommonBytes + kDataBytes;
   if (HasRemote(header.kind)) {
-    writer.U64(header.remote_key);
-    writer.U64(header.remote_offset);
+    FixedWriter<16> remote(at);
+    remote.U64(header.remote_key);
+    remote.U64(header.remote_offset);
   }
-  if (IsWordAtomic(header.kind)) {
-    writer.U64(header.operand);
-    writer.U64(header.compare);
+  switch (header.kind) {
+    case MessageKind::kSend:
+      FixedWriter<8>(at).U64(header.tag);
+      break;
+    case MessageKind::kFetchAdd:
+    case MessageKind::kCompareSwap: {
+      FixedWriter<16> operands(at + 16);
+      operands.U64(header.operand);
+      operands.U64(header.compare);
+      break;
+    }
+    case MessageKind::kAtomic: {
+      FixedWriter<8> atomic(at + 16);
+      atomic.U8(static_cast<uint8_t>(header.atomic_op));
+      atomic.U8(static_cast<uint8_t>(header.atomic_type));
+      atomic.U8(header.fetch ? 1 : 0);
+      atomic.U8(0);
+      atomic.U32(header.elements);
+      break;
+    }
+    case MessageKind::kReadResponse:
+      FixedWriter<8>(at).U64(header.request);
+      break;
+    case MessageKind::kAtomicResponse:
+    case MessageKind::kFailure: {
+      FixedWriter<16> answer(at);
+      answer.U64(header.request);
+      answer.U64(header.value);
+      break;
+    }
+    case MessageKind::kProbe:
+    case MessageKind::kWrite:
+    case MessageKind::kReadRequest:
+    case MessageKind::kAnnounce:
+      break;
   }
-  if (header.kind == MessageKind::kAtomic) {
-    writer.U8(static_cast<uint8_t>(header.atomic_op));
-    writer.U8(static_cast<uint8_t>(header.atomic_type));
-    writer.U8(header.fetch ? 1 : 0);
-    writer.U8(0);
-    writer.U32(header.elements);
-  }
-  if (IsAnswer(header.kind)) {
-    writer.U32(header.request);
-    writer.U32(0);
-    if (header.kind != MessageKind::kReadResponse) writer.U64(header.value);
-  }
-  if (header.flags & kHasImmediate) writer.U64(header.immediate);
-  writer.Bytes(header.frames);
+  if (immediate_bytes > 0) FixedWriter<8>(at + kKindBytes[kind]).U64(header.immediate);
+  if (!header.frames.empty()) std::memcpy(buffer.data() + known, header.frames.data(), header.frames.size());
   const uint8_t flags = static_cast<uint8_t>((header.flags & ~kHasFrames) | (header.frames.empty() ? 0 : kHasFrames));
-  FinishPacket(buffer.first(writer.size()), PacketType::kData, flags, header.connection);
-  return writer.size();
+  FinishPacket(buffer.first(size), PacketType::kData, flags, header.connection);
+  return size;
 }
 
 }  // namespace paceline::wire

@@ -246,7 +246,7 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
   if (!usable && filled < room) filled += EmitTrial(port, burst, at + filled, now);
   if (!announce_.empty() && usable) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
-  filled += EmitData(port, burst, at + filled, room - filled, now);
+  filled += EmitData(port, usable, burst, at + filled, room - filled, now);
   if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
   if (!announce_.empty() || probe_due_ != 0) {
     state_->ready_ports |= static_cast<uint8_t>(AllPorts() & ~(usable ? 0u : 1u << port));
@@ -314,8 +314,9 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
   return filled;
 }
 
-size_t Sender::EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !MayUse(port, now)) {
+// `usable`: MayUse says so.
+size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now) {
+  if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !usable) {
     if (!flows_.empty()) flows_[peer_->routes.remote_of[port]].next_send = Time::Never();
     FindNextSend();
     TellBacklogs(now);
@@ -492,7 +493,8 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   Flow& flow = ActiveFlow(peer_->routes.remote_of[packet.local_port], now);
   flow.told_end = flow.tx_total + backlog();
 
-  TxSegment segment;
+  TxSegment& segment = burst.segments[at];
+  segment = TxSegment();
   segment.peer = peer_->routes.handle[packet.local_port];
   segment.entropy = packet.entropy;
   segment.ecn_capable = context_->ports[packet.local_port].capabilities.ecn;
@@ -509,7 +511,6 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   counters.tx_packets += packet.count;
   if (packet.write) {
     EmitWrite(packet, psn, segment);
-    burst.segments[at] = segment;
     return;
   }
 
@@ -525,9 +526,12 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   if (MayRide(packet)) header.frames = std::span(riding).first(EncodeRidingAck(riding, now));
   segment.header = burst.headers[at].data();
   segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, burst.headers[at]));
-  burst.segments[at] = segment;
-  if (packet.count == 1) return;
+  if (packet.count > 1) StampRun(packet, header, checked, burst, at);
+}
 
+// The packets of a run behind the first.
+void Sender::StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at) {
+  TxSegment segment = burst.segments[at];
   wire::DataStamp stamp{.flags = header.flags,
                         .psn = header.psn,
                         .floor_distance = header.floor_distance,

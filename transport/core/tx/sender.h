@@ -176,13 +176,14 @@ class Sender {
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
+  void StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at);
   void EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment);
   wire::DataHeader HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const;
   bool MayRide(const Packet& packet) const;
   size_t EncodeRidingAck(std::span<uint8_t> room, Time now);
   size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  size_t EmitData(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
   bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;

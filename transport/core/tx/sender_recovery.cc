@@ -249,6 +249,7 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
 
 void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
   if (totals.progress) {
+    AdvanceBase();  // what is resolved needs no look
     DetectReordered(now);
     if (new_losses_.empty()) quiet_.Add(now - last_progress_ - context_->options.max_ack_delay);
     last_progress_ = now;

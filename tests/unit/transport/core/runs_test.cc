@@ -1,0 +1,127 @@
+// Packets of one message that leave and arrive as a run: that they are what single packets would be, and that one of
+// them which is lost, damaged or doubled takes no other along.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+#include "transport/wire/packet.h"
+
+namespace paceline::support {
+namespace {
+
+constexpr size_t kSegment = 4096;
+constexpr size_t kSegments = 40;
+
+class RunsTest : public CoreFixture {
+ protected:
+  void Begin(uint64_t window, TestControl control = TestControl::kWindow) {
+    WorldOptions options;
+    options.control = control;
+    options.control_bytes = window;
+    options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
+    options.packet_capabilities.burst_segments = 16;
+    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    Start(options);
+  }
+  // Sends a message of kSegments from host 0, with its receive posted, while `hook` sees its packets.
+  void ExchangeUnder(const std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>& hook) {
+    network().SetHook([hook](NetworkPacket& packet, Fate& fate) {
+      bool bad_checksum = false;
+      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+      if (!common.has_value() || common->type != wire::PacketType::kData) return;
+      const auto header = wire::ParseData(*common, packet.bytes);
+      if (header.has_value() && packet.payload_bytes > 0 && header->length == kSegment * kSegments)
+        hook(*header, packet, fate);
+    });
+    Exchange(0, kSegment * kSegments, 1);
+    network().SetHook(nullptr);
+  }
+};
+
+TEST_F(RunsTest, EachPacketSaysWhatItWouldAlone) {
+  Begin(1 << 20);
+  std::vector<wire::DataHeader> seen;
+  ExchangeUnder([&](const wire::DataHeader& header, NetworkPacket&, Fate&) { seen.push_back(header); });
+  ASSERT_EQ(seen.size(), kSegments);
+  size_t runs = 1;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const uint64_t behind = kSegment * (kSegments - 1 - i);
+    EXPECT_EQ(seen[i].psn, seen[0].psn + i);
+    EXPECT_EQ(seen[i].psn - seen[i].floor_distance, seen[0].psn - seen[0].floor_distance) << i;
+    EXPECT_EQ(seen[i].offset, kSegment * i);
+    EXPECT_EQ(seen[i].tx_total, seen[0].tx_total + kSegment * i);
+    EXPECT_EQ(wire::DecodeBacklog(seen[i].backlog), behind);
+    EXPECT_EQ((seen[i].flags & wire::kLastOfBacklog) != 0, behind == 0) << i;
+    EXPECT_EQ(seen[i].message, seen[0].message);
+    if (i > 0 && seen[i].entropy != seen[i - 1].entropy) ++runs;
+  }
+  EXPECT_EQ(runs, 3u) << "16, 16 and 8";
+}
+
+// As many as the window takes, and those that leave no room for two more ask for news.
+TEST_F(RunsTest, AWindowEndsARun) {
+  constexpr uint64_t kWindow = 10;
+  Begin(kWindow * kSegment);
+  uint64_t in_flight = 0;
+  std::vector<wire::DataHeader> seen;
+  ExchangeUnder([&](const wire::DataHeader& header, NetworkPacket&, Fate&) { seen.push_back(header); });
+  ASSERT_EQ(seen.size(), kSegments);
+  for (size_t i = 0; i < kWindow; ++i) {
+    ++in_flight;
+    EXPECT_EQ((seen[i].flags & wire::kAckNow) != 0, in_flight + 2 > kWindow) << i;
+    EXPECT_EQ(seen[i].timestamp, seen[0].timestamp) << i;
+  }
+  EXPECT_NE(seen[kWindow].timestamp, seen[0].timestamp) << "this one had to wait";
+}
+
+TEST_F(RunsTest, CreditEndsARun) {
+  Begin(6 * kSegment, TestControl::kCredit);
+  ExchangeUnder([](const wire::DataHeader&, NetworkPacket&, Fate&) {});
+  EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
+}
+
+TEST_F(RunsTest, OneThatIsLostIsSentAgainAlone) {
+  Begin(1 << 20);
+  ExchangeUnder([lost = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+    fate.drop = header.offset / kSegment % 16 == 5 && lost.insert(header.offset).second;
+  });
+  EXPECT_EQ(endpoint(0).counters().retransmits, 3u);
+  EXPECT_EQ(endpoint(1).counters().rx_duplicates, 0u);
+}
+
+TEST_F(RunsTest, OneThatIsDamagedTakesNoOtherAlong) {
+  for (const bool payload : {false, true}) {
+    Begin(1 << 20);
+    ExchangeUnder(
+        [payload, hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+          if (header.offset / kSegment % 16 != 6 || !hit.insert(header.offset).second) return;
+          packet.bytes[payload ? packet.bytes.size() - 1 : 17] ^= 1;
+        });
+    EXPECT_EQ(endpoint(1).counters().rx_bad_checksum, 3u) << payload;
+    EXPECT_EQ(endpoint(0).counters().retransmits, 3u) << payload;
+    EXPECT_EQ(endpoint(1).counters().rx_duplicates, 0u) << payload;
+  }
+}
+
+TEST_F(RunsTest, OneThatComesTwiceIsTakenOnce) {
+  Begin(1 << 20);
+  ExchangeUnder([](const wire::DataHeader& header, NetworkPacket&, Fate& fate) {
+    if (header.offset / kSegment % 8 == 3) fate.copies = 2;
+  });
+  EXPECT_EQ(endpoint(1).counters().rx_duplicates, 5u);
+  EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
+}
+
+TEST_F(RunsTest, OneThatIsMarkedIsTheOnlyOne) {
+  Begin(1 << 20);
+  ExchangeUnder([](const wire::DataHeader& header, NetworkPacket& packet, Fate&) {
+    packet.congestion_experienced = header.offset / kSegment % 16 == 9;
+  });
+  EXPECT_EQ(endpoint(1).counters().rx_marked, 2u);
+}
+
+}  // namespace
+}  // namespace paceline::support
