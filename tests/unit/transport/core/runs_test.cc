@@ -115,6 +115,17 @@ TEST_F(RunsTest, OneThatComesTwiceIsTakenOnce) {
   EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
 }
 
+TEST_F(RunsTest, OneThatComesTwiceAsAWholeIsTakenOnce) {
+  Begin(1 << 20);
+  ExchangeUnder([](const wire::DataHeader&, NetworkPacket&, Fate& fate) {
+    fate.copies = 2;
+    fate.copy_spacing = Duration::Micros(8);
+  });
+  world().RunFor(Duration::Millis(1));
+  EXPECT_EQ(endpoint(1).counters().rx_duplicates, kSegments);
+  EXPECT_EQ(endpoint(1).counters().rx_data_packets, kSegments);
+}
+
 TEST_F(RunsTest, OneThatIsMarkedIsTheOnlyOne) {
   Begin(1 << 20);
   ExchangeUnder([](const wire::DataHeader& header, NetworkPacket& packet, Fate&) {
