@@ -18,8 +18,9 @@
 namespace paceline {
 namespace {
 
-// A lane that cannot wake us, or that is full and cannot say when it is no longer, is looked at this often.
-constexpr Duration kBlindSleep = Duration::Micros(200);
+// A lane that cannot wake us, or that is full and cannot say when it is no longer, is looked at this often; and for a
+// start more often.
+constexpr Duration kBlindSleep = Duration::Micros(200), kLeastBlindSleep = Duration::Micros(10);
 
 timespec ToTimespec(Duration span) {
   const int64_t nanos = std::max<int64_t>(span.nanos(), 0);
@@ -101,7 +102,9 @@ WaitStep Progress::PlanIdle(Time deadline) {
   sleep_ = until.is_never() ? Duration::Infinite() : until - now_;
   WatchWritable(engine_->blocked_on_room());
   const bool blind = !every_lane_can_wake_ || engine_->blocked_on_room();
-  if (blind) sleep_ = std::min(sleep_, kBlindSleep);
+  // Who cannot be woken looks again after as long as it has been idle: what has come meanwhile waits no longer than that,
+  // and long idleness costs few looks.
+  if (blind) sleep_ = std::min({sleep_, kBlindSleep, std::max(policy_.idle_for(now_), kLeastBlindSleep)});
   until_deadline_ = !blind && until < next_;
   if (timer_set_) SetTimer(Time::Never());
   return step;

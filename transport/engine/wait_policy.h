@@ -46,6 +46,9 @@ class WaitPolicy {
     return timer_soon || now - idle_since_ < options_.spin ? WaitStep::kSpin : WaitStep::kSleep;
   }
 
+  // Since when passes have moved nothing, as of the last OnIdle; zero while they do.
+  Duration idle_for(Time now) const { return idle_ ? now - idle_since_ : Duration(); }
+
   // More ranks than cores.
   bool crowded() const { return options_.local_ranks > options_.allowed_cores; }
   const WaitPolicyOptions& options() const { return options_; }

@@ -52,5 +52,16 @@ TEST(WaitPolicy, StaysAwakeForATimerThatIsDueSoon) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(crowd.OnIdle(At(150), At(200)), WaitStep::kYield);
 }
 
+TEST(WaitPolicy, KnowsForHowLongNothingHasMoved) {
+  WaitPolicy policy(WaitPolicyOptions{});
+  const Time start = Time() + Duration::Seconds(1);
+  EXPECT_EQ(policy.idle_for(start), Duration());
+  policy.OnIdle(start, Time::Never());
+  policy.OnIdle(start + Duration::Micros(30), Time::Never());
+  EXPECT_EQ(policy.idle_for(start + Duration::Micros(30)), Duration::Micros(30));
+  policy.OnBusy();
+  EXPECT_EQ(policy.idle_for(start + Duration::Micros(40)), Duration());
+}
+
 }  // namespace
 }  // namespace paceline
