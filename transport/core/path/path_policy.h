@@ -20,7 +20,8 @@ class PathPolicy {
   virtual ~PathPolicy() = default;
   virtual uint16_t Next() = 0;
   // A packet on this path has arrived, with or without an ECN mark, while `under_way` bursts of its connection were on
-  // their way to that port, itself counted.
+  // their way to that port, itself counted. Where a lane sends several together, once for those of a burst that one
+  // acknowledgement tells of.
   virtual void OnAck(uint16_t entropy, bool marked, uint64_t under_way) {
     (void)entropy, (void)marked, (void)under_way;
   }
