@@ -102,8 +102,8 @@ WaitStep Progress::PlanIdle(Time deadline) {
   sleep_ = until.is_never() ? Duration::Infinite() : until - now_;
   WatchWritable(engine_->blocked_on_room());
   const bool blind = !every_lane_can_wake_ || engine_->blocked_on_room();
-  // Who cannot be woken looks again after as long as it has been idle: what has come meanwhile waits no longer than that,
-  // and long idleness costs few looks.
+  // Who cannot be woken looks again after as long as it has been idle: what has come meanwhile waits no longer than
+  // that, and long idleness costs few looks.
   if (blind) sleep_ = std::min({sleep_, kBlindSleep, std::max(policy_.idle_for(now_), kLeastBlindSleep)});
   until_deadline_ = !blind && until < next_;
   if (timer_set_) SetTimer(Time::Never());
