@@ -83,6 +83,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto common = wire::ParseCommon(packet, &bad_checksum)) {
     Require(common->header_bytes >= wire::kCommonBytes && common->header_bytes <= packet.size());
     if (const auto header = wire::ParseData(*common, packet)) {
+      // A packet is of the run that it begins.
+      wire::DataStamp stamp;
+      const bool follows = wire::ReadStamp(std::span(packet).first(common->header_bytes), packet, &stamp);
+      Require(follows == (common->header_bytes % 8 == 0));
+      Require(!follows || (stamp.psn == header->psn && stamp.offset == header->offset && stamp.flags == header->flags &&
+                           stamp.tx_total == header->tx_total && stamp.backlog == header->backlog));
       std::vector<uint8_t> again(1024);
       const size_t bytes = wire::EncodeData(*header, again);
       Require(bytes == common->header_bytes);

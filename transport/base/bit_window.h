@@ -100,8 +100,8 @@ class BitWindow {
   size_t memory_bytes() const { return size_ * sizeof(uint64_t); }
 
  private:
-  // The lowest `count` bits, 1 to 64 of them.
-  static uint64_t Ones(uint64_t count) { return ~uint64_t{0} >> (64 - count); }
+  // The lowest `count` bits, at most 64.
+  static uint64_t Ones(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
   size_t Index(uint64_t n) const { return (n >> 6) & (size_ - 1); }
   void Prepare(uint64_t n) {
     const uint64_t first_word = begin_ >> 6;
