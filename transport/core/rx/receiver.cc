@@ -396,10 +396,12 @@ void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::sp
 
 Receiver::Stretch Receiver::FirstStretch(std::span<const Arrival> packets) const {
   const uint32_t segment_bytes = peer_->segment_bytes;
-  const auto is_plain = [segment_bytes](const Arrival& arrival) {
-    return arrival.payload_bytes == segment_bytes && !arrival.trimmed && !arrival.marked && arrival.telemetry.empty();
-  };
   const Arrival& first = packets.front();
+  const bool phantom = first.payload == nullptr;
+  const auto is_plain = [segment_bytes, phantom](const Arrival& arrival) {
+    return arrival.payload_bytes == segment_bytes && (arrival.payload == nullptr) == phantom && !arrival.trimmed &&
+           !arrival.marked && arrival.telemetry.empty();
+  };
   if (!is_plain(first)) return packets.first(1);
   const size_t most =
       IsChecked(first) ? std::min(packets.size(), kMostCheckedBytes / first.payload_bytes) : packets.size();
