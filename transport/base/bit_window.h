@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+// The lowest `count` bits, at most 64.
+constexpr uint64_t LowBits(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+
 class BitWindow {
  public:
   // `bound`: a power of two, at least 128.
@@ -38,7 +41,7 @@ class BitWindow {
     const uint64_t last = n + count < end_ ? n + count : end_;
     while (n < last) {
       const uint64_t in_word = 64 - (n & 63), some = last - n < in_word ? last - n : in_word;
-      if ((words_[Index(n)] >> (n & 63) & Ones(some)) != 0) return true;
+      if ((words_[Index(n)] >> (n & 63) & LowBits(some)) != 0) return true;
       n += some;
     }
     return false;
@@ -48,7 +51,7 @@ class BitWindow {
     Prepare(n + count - 1);
     while (count > 0) {
       const uint64_t in_word = 64 - (n & 63), some = count < in_word ? count : in_word;
-      words_[Index(n)] |= Ones(some) << (n & 63);
+      words_[Index(n)] |= LowBits(some) << (n & 63);
       n += some;
       count -= some;
     }
@@ -100,8 +103,6 @@ class BitWindow {
   size_t memory_bytes() const { return size_ * sizeof(uint64_t); }
 
  private:
-  // The lowest `count` bits, at most 64.
-  static uint64_t Ones(uint64_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
   size_t Index(uint64_t n) const { return (n >> 6) & (size_ - 1); }
   void Prepare(uint64_t n) {
     const uint64_t first_word = begin_ >> 6;

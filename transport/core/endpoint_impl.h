@@ -135,7 +135,8 @@ class Endpoint::Impl {
   void FinishSegments(Time now);
   void HandleRiders(Time now);
 
-  void HandlePlaced(uint32_t port, const RxSegment& segment, Time now);
+  // What a lane with remote placement tells: that a write was placed, or that a fence holds.
+  void HandleNotice(uint32_t port, const RxSegment& segment, Time now);
   // Takes the first of `segments`, a packet, and those behind it that are of the same run; returns how many.
   size_t HandlePacket(uint32_t port, std::span<const RxSegment> segments, Time now);
   size_t HandleData(uint32_t port, std::span<const RxSegment> segments, wire::CommonHeader& common, Time now);

@@ -19,13 +19,13 @@ void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segm
       taken = HandlePacket(port, segments, now);
       context_.counters.rx_packets += taken;
     } else {
-      HandlePlaced(port, segments.front(), now);
+      HandleNotice(port, segments.front(), now);
     }
     segments = segments.subspan(taken);
   }
 }
 
-void Endpoint::Impl::HandlePlaced(uint32_t port, const RxSegment& segment, Time now) {
+void Endpoint::Impl::HandleNotice(uint32_t port, const RxSegment& segment, Time now) {
   if (segment.kind != SegmentKind::kFenced) ++context_.counters.rx_packets;
   Connection* connection = Find(segment.connection);
   if (connection == nullptr) {
@@ -160,13 +160,7 @@ size_t Endpoint::Impl::HandleData(uint32_t port, std::span<const RxSegment> segm
     arrival.telemetry = segment.telemetry;
   };
   size_t count = 1;
-  run_[0].stamp = {.flags = header->flags,
-                   .payload_crc = header->payload_crc,
-                   .psn = header->psn,
-                   .floor_distance = header->floor_distance,
-                   .offset = header->offset,
-                   .backlog = header->backlog,
-                   .tx_total = header->tx_total};
+  run_[0].stamp = wire::StampOf(*header);
   fill(run_[0], first, payload);
   if (channel == nullptr && header->frames.empty()) {
     const size_t most = std::min(segments.size(), run_.size());

@@ -18,10 +18,6 @@
 namespace paceline {
 namespace {
 
-// A lane that cannot wake us, or that is full and cannot say when it is no longer, is looked at this often; and for a
-// start more often.
-constexpr Duration kBlindSleep = Duration::Micros(200), kLeastBlindSleep = Duration::Micros(10);
-
 timespec ToTimespec(Duration span) {
   const int64_t nanos = std::max<int64_t>(span.nanos(), 0);
   return {.tv_sec = nanos / 1'000'000'000, .tv_nsec = nanos % 1'000'000'000};
@@ -102,9 +98,7 @@ WaitStep Progress::PlanIdle(Time deadline) {
   sleep_ = until.is_never() ? Duration::Infinite() : until - now_;
   WatchWritable(engine_->blocked_on_room());
   const bool blind = !every_lane_can_wake_ || engine_->blocked_on_room();
-  // Who cannot be woken looks again after as long as it has been idle: what has come meanwhile waits no longer than
-  // that, and long idleness costs few looks.
-  if (blind) sleep_ = std::min({sleep_, kBlindSleep, std::max(policy_.idle_for(now_), kLeastBlindSleep)});
+  if (blind) sleep_ = std::min(sleep_, policy_.BlindSleep(now_));
   until_deadline_ = !blind && until < next_;
   if (timer_set_) SetTimer(Time::Never());
   return step;
@@ -139,7 +133,9 @@ bool Progress::PrepareLanes() {
 
 bool Progress::Arm() {
   if (next_ <= now_ || woken_.load(std::memory_order_acquire) || !PrepareLanes()) return false;
-  const Time latest = every_lane_can_wake_ && !engine_->blocked_on_room() ? next_ : std::min(next_, now_ + kBlindSleep);
+  const Time latest = every_lane_can_wake_ && !engine_->blocked_on_room()
+                          ? next_
+                          : std::min(next_, now_ + policy_.options().most_blind_sleep);
   WatchWritable(engine_->blocked_on_room());
   SetTimer(latest);
   return true;

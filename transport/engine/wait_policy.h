@@ -8,6 +8,8 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <algorithm>
+
 #include "transport/base/time.h"
 
 namespace paceline {
@@ -18,6 +20,8 @@ struct WaitPolicyOptions {
   Duration spin = Duration::Micros(20);       // longest time without work before sleeping, where cores suffice
   unsigned yields = 3;                        // passes with a yield before sleeping, where they do not
   Duration min_sleep = Duration::Micros(60);  // a timer due sooner is waited for awake
+  // Of a lane that cannot wake us, or is full and cannot say when it is no longer.
+  Duration least_blind_sleep = Duration::Micros(10), most_blind_sleep = Duration::Micros(200);
 };
 
 enum class WaitStep : uint8_t { kSpin, kYield, kSleep };
@@ -46,8 +50,11 @@ class WaitPolicy {
     return timer_soon || now - idle_since_ < options_.spin ? WaitStep::kSpin : WaitStep::kSleep;
   }
 
-  // Since when passes have moved nothing, as of the last OnIdle; zero while they do.
-  Duration idle_for(Time now) const { return idle_ ? now - idle_since_ : Duration(); }
+  // The longest sleep where nobody can wake us: as long as there has been nothing, so that what has come meanwhile
+  // waits no longer than that, and long idleness costs few looks.
+  Duration BlindSleep(Time now) const {
+    return std::clamp(idle_ ? now - idle_since_ : Duration(), options_.least_blind_sleep, options_.most_blind_sleep);
+  }
 
   // More ranks than cores.
   bool crowded() const { return options_.local_ranks > options_.allowed_cores; }

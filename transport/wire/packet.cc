@@ -13,9 +13,17 @@ constexpr size_t kCrcAt = kHeaderChecksumAt;
 constexpr size_t kMaxHeader = 1024;
 constexpr size_t kDataBytes = 52;  // what every data header has behind the common one
 
-// Where the fields stand that a stamp changes.
-constexpr size_t kFlagsAt = 1, kPayloadCrcAt = 12, kPsnAt = 16, kFloorDistanceAt = 28, kOffsetAt = 32, kBacklogAt = 48,
-                 kTxTotalAt = 52;
+// Each field of a stamp, where it stands in the header, and its bytes there.
+template <typename Stamp, typename Visit>
+void ForEachField(Stamp& stamp, const Visit& visit) {
+  visit(stamp.flags, 1, 1);
+  visit(stamp.payload_crc, 12, 4);
+  visit(stamp.psn, 16, 4);
+  visit(stamp.floor_distance, 28, 2);
+  visit(stamp.offset, 32, 6);
+  visit(stamp.backlog, 48, 4);
+  visit(stamp.tx_total, 52, 4);
+}
 
 // The block that a kind has behind the fields of all, without an immediate; by MessageKind.
 constexpr std::array<uint8_t, kLastMessageKind + 1> kKindBytes = {0, 8, 16, 16, 8, 32, 32, 16, 16, 16, 24};
@@ -173,13 +181,7 @@ std::optional<DataHeader> ParseData(const CommonHeader& common, std::span<const 
 
 void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp, uint8_t* out) {
   std::memcpy(out, first, limits::kMaxDataHeaderBytes);  // all that may be there: a copy of known size costs least
-  out[kFlagsAt] = stamp.flags;
-  std::memcpy(out + kPayloadCrcAt, &stamp.payload_crc, 4);
-  std::memcpy(out + kPsnAt, &stamp.psn, 4);
-  std::memcpy(out + kFloorDistanceAt, &stamp.floor_distance, 2);
-  std::memcpy(out + kOffsetAt, &stamp.offset, 6);
-  std::memcpy(out + kBacklogAt, &stamp.backlog, 4);
-  std::memcpy(out + kTxTotalAt, &stamp.tx_total, 4);
+  ForEachField(stamp, [out](const auto& field, size_t at, size_t bytes) { std::memcpy(out + at, &field, bytes); });
   RefreshChecksum({out, header_bytes});
 }
 
@@ -202,14 +204,10 @@ bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, 
   uint32_t crc;
   std::memcpy(&crc, packet.data() + kCrcAt, 4);
   if (others != 0 || crc != HeaderCrc32c(packet.first(size))) return false;
-  stamp->flags = packet[kFlagsAt];
-  std::memcpy(&stamp->payload_crc, packet.data() + kPayloadCrcAt, 4);
-  std::memcpy(&stamp->psn, packet.data() + kPsnAt, 4);
-  std::memcpy(&stamp->floor_distance, packet.data() + kFloorDistanceAt, 2);
-  stamp->offset = 0;
-  std::memcpy(&stamp->offset, packet.data() + kOffsetAt, 6);
-  std::memcpy(&stamp->backlog, packet.data() + kBacklogAt, 4);
-  std::memcpy(&stamp->tx_total, packet.data() + kTxTotalAt, 4);
+  ForEachField(*stamp, [packet](auto& field, size_t at, size_t bytes) {
+    field = 0;
+    std::memcpy(&field, packet.data() + at, bytes);
+  });
   return true;
 }
 

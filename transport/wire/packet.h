@@ -159,6 +159,15 @@ struct DataStamp {
   uint32_t backlog = 0;
   uint32_t tx_total = 0;
 };
+inline DataStamp StampOf(const DataHeader& header) {
+  return {.flags = header.flags,
+          .payload_crc = header.payload_crc,
+          .psn = header.psn,
+          .floor_distance = header.floor_distance,
+          .offset = header.offset,
+          .backlog = header.backlog,
+          .tx_total = header.tx_total};
+}
 // Writes the header of another packet of the run, of `header_bytes` as its first, which EncodeData wrote without
 // frames. Both buffers hold limits::kMaxDataHeaderBytes.
 void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp, uint8_t* out);

@@ -39,7 +39,7 @@ class SegmentTracker {
   bool SetNew(uint64_t segment, uint64_t count) {
     if (segment + count > segments_) return false;
     if (window_ == nullptr) {
-      const uint64_t bits = (~uint64_t{0} >> (64 - count)) << segment;
+      const uint64_t bits = LowBits(count) << segment;
       if (word_ & bits) return false;
       word_ |= bits;
     } else {

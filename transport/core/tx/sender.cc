@@ -205,7 +205,8 @@ bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
          (message.device == kNoDevice || DeviceKey(message, local_port) != 0);
 }
 
-Sender::Blocked Sender::Check(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now) {
+Sender::Blocked Sender::CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single,
+                                       Time now) {
   const uint64_t sent = flow.tx_total - flow.credit_base;
   const bool at_once = single && sent < allowance.single_end;
   if (!at_once && sent >= allowance.credit_end) return Blocked::kCredit;
@@ -357,7 +358,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     const Allowance allowance = flow.controller->allowance();
     if (packet.bytes > 0) {
       const bool single = !packet.retransmission && packet.message->single;
-      if (const Blocked by = Check(allowance, flow, packet.bytes, single, now); by != Blocked::kNo) {
+      if (const Blocked by = CheckAllowance(allowance, flow, packet.bytes, single, now); by != Blocked::kNo) {
         if (blocked == Blocked::kNo) blocked = by;
         if (single || singles_.empty()) break;
         continue;
@@ -532,11 +533,7 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
 // The packets of a run behind the first.
 void Sender::StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at) {
   TxSegment segment = burst.segments[at];
-  wire::DataStamp stamp{.flags = header.flags,
-                        .psn = header.psn,
-                        .floor_distance = header.floor_distance,
-                        .offset = header.offset,
-                        .tx_total = header.tx_total};
+  wire::DataStamp stamp = wire::StampOf(header);
   for (uint32_t i = 1; i < packet.count; ++i) {
     const uint64_t behind = uint64_t{packet.bytes} * (packet.count - 1 - i) + backlog();
     if (i == packet.ack_from) stamp.flags |= wire::kAckNow;

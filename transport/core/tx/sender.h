@@ -146,7 +146,7 @@ class Sender {
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
-  static Blocked Check(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now);
+  static Blocked CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now);
   void Sendable(TxMessage* message);
   TxMessage* NextMessage() const;
   void TellBacklogs(Time now);

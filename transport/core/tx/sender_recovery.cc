@@ -225,13 +225,13 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       const int at = std::countr_zero(news);
       const bool marked = (marked_bits >> at & 1) != 0;
       const int count = std::countr_one((news & (marked ? marked_bits : ~marked_bits)) >> at);
-      news &= ~(count == 64 ? ~uint64_t{0} : ((uint64_t{1} << count) - 1) << at);
+      news &= ~(LowBits(static_cast<uint64_t>(count)) << at);
       const uint64_t psn = word_base + static_cast<uint64_t>(at);
       OnPacketsAcked(psn, psn + static_cast<uint64_t>(count), marked, totals, now);
     }
   };
   for (uint64_t word_base = begin & ~uint64_t{63}; word_base < cumulative; word_base += 64) {
-    const uint64_t below = cumulative - word_base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (cumulative - word_base)) - 1;
+    const uint64_t below = LowBits(cumulative - word_base);
     uint64_t marks = 0;
     if (frame.has_marks && word_base >= base && (word_base - base) / 64 < frame.words) {
       marks = frame.marked[(word_base - base) / 64];

@@ -52,15 +52,14 @@ TEST(WaitPolicy, StaysAwakeForATimerThatIsDueSoon) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(crowd.OnIdle(At(150), At(200)), WaitStep::kYield);
 }
 
-TEST(WaitPolicy, KnowsForHowLongNothingHasMoved) {
-  WaitPolicy policy(WaitPolicyOptions{});
-  const Time start = Time() + Duration::Seconds(1);
-  EXPECT_EQ(policy.idle_for(start), Duration());
-  policy.OnIdle(start, Time::Never());
-  policy.OnIdle(start + Duration::Micros(30), Time::Never());
-  EXPECT_EQ(policy.idle_for(start + Duration::Micros(30)), Duration::Micros(30));
+TEST(WaitPolicy, WhoCannotBeWokenSleepsAsLongAsThereHasBeenNothing) {
+  WaitPolicy policy(Options(1, 2));
+  EXPECT_EQ(policy.BlindSleep(At(0)), Duration::Micros(10)) << "at least";
+  policy.OnIdle(At(0), Time::Never());
+  EXPECT_EQ(policy.BlindSleep(At(30)), Duration::Micros(30));
+  EXPECT_EQ(policy.BlindSleep(At(1000)), Duration::Micros(200)) << "at most";
   policy.OnBusy();
-  EXPECT_EQ(policy.idle_for(start + Duration::Micros(40)), Duration());
+  EXPECT_EQ(policy.BlindSleep(At(1000)), Duration::Micros(10));
 }
 
 }  // namespace
