@@ -1,8 +1,8 @@
 // The receiving half of a connection: packets become segments in place, segments complete messages, sends meet
 // receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
 //
-// Files: receiver.cc (packets, credit, receives), receiver_messages.cc (messages of each kind from first packet to
-// completion), receiver_matching.cc (sends meet receives).
+// Files: receiver.cc (credit, receives), receiver_packets.cc (packets as they arrive), receiver_messages.cc (messages
+// of each kind from first packet to completion), receiver_matching.cc (sends meet receives).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once

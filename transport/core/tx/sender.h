@@ -1,9 +1,9 @@
 // The sending half of a connection: messages in posting order become segments, segments become packets on paths;
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
-// Files: sender.cc (posting, filling bursts), sender_credit.cc (grants, clearance), sender_recovery.cc
-// (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths), sender_device.cc (memory of GPUs),
-// sender_completion.cc (how messages end).
+// Files: sender.cc (posting, filling bursts), sender_packets.cc (what goes into packets), sender_credit.cc (grants,
+// clearance), sender_recovery.cc (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths),
+// sender_device.cc (memory of GPUs), sender_completion.cc (how messages end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
