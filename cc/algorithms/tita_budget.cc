@@ -32,6 +32,12 @@ TitaSizes TitaSizesFor(const TitaParameters& parameters, const PortInfo& port) {
   // A grain is at most a quarter of the room, so that several senders share it.
   const uint64_t room_grain = std::max(room / 4 / sizes.segment, uint64_t{1}) * sizes.segment;
   sizes.grain = std::min(wanted_grain, room_grain);
+  sizes.tail = sizes.grain / sizes.segment / 4 * sizes.segment;
+  // Arrivals come unevenly by a grain at most; where a lane hands over bursts, many of them in one pass of the engine, all
+  // that is out may seem to come at once.
+  const Rate grant_rate = Rate::BytesPerSecond(sizes.grant_rate);
+  sizes.lag = std::min(grant_rate.TimeFor(static_cast<int64_t>(sizes.WireBytes(sizes.grain))), sizes.park);
+  if (port.burst_segments > 1) sizes.lag = std::max(sizes.lag, sizes.rtt);
   const uint64_t most = std::max(BdpScaled(port, sizes.rtt, parameters.budget), 2 * sizes.grain);
   sizes.budget_most = std::min(most, room);
   // More than the path holds by a grain at least (where the parameter allows it): less can never fill the port.

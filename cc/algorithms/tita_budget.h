@@ -22,9 +22,11 @@ struct TitaSizes {
   uint64_t segment = 0, overhead = 0;  // bytes
   uint64_t bdp = 0;
   uint64_t grain = 0;                          // of one grant
+  uint64_t tail = 0;                           // so little more goes along with the last grain
   uint64_t budget_most = 0, budget_least = 0;  // both within what the lane can hold
   uint64_t bucket = 0;                         // of one sender
   Duration rtt, park;
+  Duration lag;  // by which the clock of grants may be late while credit is out
   double line_rate = 0, grant_rate = 0;  // grant_rate = rho * line rate
 
   // Wire bytes of `payload` bytes sent in full segments and a last shorter one.

@@ -105,11 +105,13 @@ void TitaReceiver::Park(uint32_t id, Time now) {
   LeaveQueues(id);
   if (flow.arrived > flow.parked_arrived) ShrinkBucket(flow, flow.arrived - flow.parked_arrived);
   flow.parked_arrived = flow.arrived;
+  if (flow.ahead && flow.in_vain < kMostInVain) ++flow.in_vain;
+  flow.ahead = false;
   SetParked(flow, true);
   flow.group_passed = false;
   flow.reissues = 0;
-  if (!reissue_.Contains(id)) reissue_.PushBack(id);
-  WaitUntil(id, now + sizes_.park * 2);
+  if (!OftenInVain(flow) && !reissue_.Contains(id)) reissue_.PushBack(id);
+  if (!OftenInVain(flow) || flow.demand_end > flow.granted) WaitUntil(id, now + sizes_.park * 2);
   Settle(id, now);
 }
 
@@ -119,11 +121,13 @@ void TitaReceiver::SetParked(Flow& flow, bool parked) {
 }
 
 // A parked flow's time has come: its credit, or news of it, may be lost. So it is told again, and gets another grain of
-// what it wants if it has ever sent: those who have not may all begin at once, with all that they hold.
+// what it wants if it has ever sent: those who have not may all begin at once, with all that they hold. Who often leaves
+// credit unused is told only of more: it asks when it has data and misses credit.
 void TitaReceiver::Wake(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   if (flow.tx_total > 0 && flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
+  if (OftenInVain(flow) && flow.demand_end <= flow.granted) return;
   if (++flow.reissues < kMaxReissues) WaitUntil(id, now + sizes_.park * (int64_t{2} << flow.reissues));
 }
 
@@ -151,7 +155,8 @@ Time TitaReceiver::NextGrantTime() const {
 }
 
 uint64_t TitaReceiver::Quantum(const Flow& flow) const {
-  return std::min(sizes_.grain, flow.demand_end - std::min(flow.demand_end, flow.granted));
+  const uint64_t wanted = flow.demand_end - std::min(flow.demand_end, flow.granted);
+  return wanted <= sizes_.grain + sizes_.tail ? wanted : sizes_.grain;
 }
 
 bool TitaReceiver::Eligible(const Flow& flow) const {
@@ -258,15 +263,13 @@ void TitaReceiver::QueueAnew(Time now) {
   }
 }
 
-// The clock saves nothing up while no grant could have been given. While credit is out it may lag by a grain, which
-// takes the jitter of arrivals.
+// The clock saves nothing up while no grant could have been given. While credit is out it may lag, which takes the jitter
+// of arrivals.
 void TitaReceiver::UpdateReady(Time now) {
   const bool ready = Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
   if (ready && !ready_) {
     ChargeControlPackets();  // those that came while there was nothing to grant
-    const Rate rate = Rate::BytesPerSecond(sizes_.grant_rate);
-    const Duration grain_time = rate.TimeFor(static_cast<int64_t>(sizes_.WireBytes(sizes_.grain)));
-    clock_.RaiseTo(charged_total_ > 0 ? now - std::min(grain_time, sizes_.park) : now);
+    clock_.RaiseTo(charged_total_ > 0 ? now - sizes_.lag : now);
   }
   ready_ = ready;
 }

@@ -167,6 +167,10 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   }
 
   if (bytes == 0) MaybeReissue(id, now);  // a request or a probe: it may be for want of a grant that was lost
+  if (sends && flow->ahead) {
+    flow->ahead = false;
+    flow->in_vain = 0;
+  }
   flow->arrived_since_check = true;
   flow->last_activity = now;
   if (flow->parked && (sends || flow->granted <= flow->tx_total)) {
@@ -219,8 +223,9 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
   }
   if (flow.charge > 0 && !watched_.Contains(id)) {
     // The sender of a flow with nothing on its way may not be ready for long: its credit holds the budget for less.
-    const bool under_way = flow.tx_total > flow.resolved;
-    flow.check_at = now + (under_way ? sizes_.park : std::min(sizes_.park, sizes_.rtt * kFirstParkRtts));
+    flow.ahead = flow.tx_total <= flow.resolved;
+    flow.check_at =
+        now + (flow.ahead ? std::min(sizes_.park, sizes_.rtt * (kFirstParkRtts >> flow.in_vain)) : sizes_.park);
     flow.check_due = useful - std::min(useful, flow.resolved);
     flow.check_arrived = flow.arrived;
     flow.arrived_since_check = false;

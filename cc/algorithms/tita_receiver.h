@@ -18,7 +18,8 @@
 //   silence   a flow with credit from which nothing came for `park` is parked: what it had on the way is written off,
 //             what it holds no longer counts, its grant is sent again (with a grain more when it wants more), at
 //             doubling intervals, eight times; anything that it sends ends that. So lost grants heal and posted
-//             receives that nobody sends to do not hold the budget.
+//             receives that nobody sends to do not hold the budget. Credit ahead of data is waited for half as long,
+//             and each time that it was in vain, half as long again, down to a round trip.
 //   core      a CoreLimit per remote group (per flow once marked where the group is not known), remembered after its
 //             flows are gone, and one for the port over all other groups.
 //
@@ -72,6 +73,7 @@ class TitaReceiver : public ReceiverController {
   static constexpr uint32_t kMaxFlows = 1u << 24;  // numbers are dense, so larger ones are a caller's mistake
   static constexpr size_t kMaxGroups = 4096;       // beyond, flows have no group of their own
   static constexpr int kMaxReissues = 8;
+  static constexpr uint8_t kMostInVain = 2;
 
   // Where a flow that may be granted waits; it moves from later to earlier ones.
   enum class Place : uint8_t {
@@ -101,6 +103,8 @@ class TitaReceiver : public ReceiverController {
     uint32_t wanting_index = 0;
     uint32_t delay_epoch = 0;  // 0: none seen
     uint8_t reissues = 0;
+    uint8_t in_vain = 0;  // times in a row that it was parked with credit that it had ahead of its data
+    bool ahead = false;   // had such credit when its check interval began
     bool in_use = false, private_group = false, group_known = false, crosses_core = true;
     bool wanting = false, parked = false, group_passed = false, arrived_since_check = false;
     Place place = Place::kNowhere;
@@ -144,6 +148,7 @@ class TitaReceiver : public ReceiverController {
   void Park(uint32_t id, Time now);
   void SetParked(Flow& flow, bool parked);
   void ShrinkBucket(Flow& flow, uint64_t delivered) const;
+  static bool OftenInVain(const Flow& flow) { return flow.in_vain == kMostInVain; }
   void ChargeControlPackets();
   bool Waiting() const { return !ring_.empty() || !core_ring_.empty(); }
   bool CoreFirst(Time now) const;

@@ -25,6 +25,16 @@ TEST(TitaSizes, TheGrainFollowsRateAndLane) {
   EXPECT_EQ(TitaSizesFor({.grain_segments = 3}, TestPort()).grain, 3 * 4096u);
 }
 
+TEST(TitaSizes, WhereALaneHandsOverBurstsATailGoesAlongAndTheClockMayLagByARoundTrip) {
+  PortInfo port = TestPort();
+  const TitaSizes one_by_one = TitaSizesFor({.grain_segments = 3}, port);
+  EXPECT_EQ(one_by_one.tail, 0u);
+  EXPECT_NEAR(static_cast<double>(one_by_one.lag.nanos()), 3 * 332.8, 1);
+  port.burst_segments = 16;
+  EXPECT_EQ(TitaSizesFor({}, port).tail, 4 * 4096u);
+  EXPECT_EQ(TitaSizesFor({}, port).lag, TitaSizesFor({}, port).rtt);
+}
+
 TEST(TitaSizes, TheLaneBoundsTheBudget) {
   PortInfo port = TestPort();
   port.receive_buffer_bytes = 100'000;

@@ -89,6 +89,7 @@ class TitaReceiverTest : public ::testing::Test {
   std::vector<uint32_t> order_;
   std::vector<Time> times_;
   size_t grants_ = 0;
+  size_t retold_ = 0;
 };
 
 TEST_F(TitaReceiverTest, QuietWithoutDemand) {
@@ -297,6 +298,90 @@ TEST_F(TitaReceiverTest, WhatIsUnderWayIsWaitedForTwiceAsLong) {
   EXPECT_GT(receiver_->charged_bytes(), 0u);
   Run(Duration::Micros(60));  // 4 and then 8 times 14 us after the first grant
   EXPECT_EQ(receiver_->charged_bytes(), 0u);
+}
+
+TEST_F(TitaReceiverTest, CreditThatWasInVainBeforeHoldsTheBudgetForLess) {
+  const Duration rtt = receiver_->sizes().rtt;
+  Add(0);
+  // Round trips until the credit, of which no use is made for a second, no longer counts.
+  const auto held_for = [&] {
+    Demand(0, tx_[0] + kSegment);
+    Run(rtt / 8);
+    EXPECT_EQ(receiver_->charged_bytes(), kSegment);
+    const size_t before = grants_;
+    int quarters = 0;
+    for (; receiver_->charged_bytes() > 0; ++quarters) Run(rtt / 4);
+    Run(Duration::Seconds(1));
+    retold_ = grants_ - before;
+    ArriveAll();
+    return quarters / 4;
+  };
+  EXPECT_EQ(held_for(), 4);
+  EXPECT_GE(retold_, 8u);  // the grant may be lost
+  EXPECT_EQ(held_for(), 2);
+  EXPECT_EQ(retold_, 0u);
+  EXPECT_EQ(held_for(), 1);
+  EXPECT_EQ(held_for(), 1);
+  // A sender that does have data asks, and is answered.
+  Demand(0, tx_[0] + kSegment);
+  Run(rtt * 3);
+  const size_t before = grants_;
+  receiver_->OnArrival(0, {.now = now_, .tx_total = tx_[0]});
+  Poll();
+  EXPECT_EQ(grants_, before + 1);
+  ArriveAll();
+  // Used in time, it is trusted again.
+  Demand(0, tx_[0] + kSegment);
+  Run(rtt / 8);
+  ArriveAll();
+  EXPECT_EQ(held_for(), 4);
+}
+
+TEST_F(TitaReceiverTest, WhoIsParkedOftenIsStillGrantedWhatItWants) {
+  const Duration rtt = receiver_->sizes().rtt;
+  Add(0);
+  for (int i = 0; i < 3; ++i) {
+    Demand(0, tx_[0] + kSegment);
+    Run(rtt * 5);
+    ArriveAll();
+  }
+  Demand(0, tx_[0] + 100 * kSegment);
+  Run(Duration::Seconds(1));
+  EXPECT_GE(credit_[0], tx_[0] + 8 * kSegment);
+  const size_t before = grants_;
+  Run(Duration::Seconds(1));
+  EXPECT_EQ(grants_, before);
+}
+
+TEST_F(TitaReceiverTest, ATailIsNotGrantedByItself) {
+  PortInfo port = TestPort();
+  port.burst_segments = 16;
+  Make({}, port);
+  Add(0);
+  Demand(0, 20 * kSegment);
+  Poll();
+  EXPECT_EQ(credit_[0], 20 * kSegment);
+  ArriveAll();
+  Demand(0, 41 * kSegment);
+  Run(Duration::Micros(8));
+  EXPECT_EQ(credit_[0], 36 * kSegment);
+}
+
+TEST_F(TitaReceiverTest, WhereALaneHandsOverBurstsWhatArrivesTogetherIsGrantedAgainTogether) {
+  for (const uint32_t burst : {1u, 2u}) {
+    PortInfo port = TestPort();
+    port.burst_segments = burst;
+    Make({}, port);
+    credit_.clear();
+    tx_.clear();
+    Add(0);
+    Demand(0, 1 << 30);
+    Run(Duration::Micros(50));
+    const uint64_t before = credit_[0];
+    for (int i = 0; i < 32; ++i) Arrive(0, kSegment);
+    Poll();
+    EXPECT_EQ((credit_[0] - before) / kSegment, burst == 1 ? 2u : 32u);
+  }
 }
 
 TEST_F(TitaReceiverTest, ASenderThatAsksAgainGetsItsGrantAgain) {
