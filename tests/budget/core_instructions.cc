@@ -24,8 +24,10 @@ void Segments(size_t bytes, bool checked, size_t count) {
   constexpr size_t kPerMessage = 64;
   std::vector<uint8_t> out(bytes * kPerMessage, 1), in(out.size());
   std::array<Completion, 16> completions;
+  const auto post_receive = [&] { pair.b().PostReceive(b, {.buffer = {in.data(), in.size()}}, pair.now()); };
+  post_receive();
   for (size_t sent = 0; sent < count; sent += kPerMessage) {
-    pair.b().PostReceive(b, {.buffer = {in.data(), in.size()}}, pair.now());
+    post_receive();
     pair.a().PostSend(a, {.buffer = {out.data(), out.size()}}, pair.now());
     for (size_t done = 0; done < 2;) {
       pair.Step(Duration::Micros(5));

@@ -163,13 +163,14 @@ size_t Endpoint::Impl::HandleData(uint32_t port, std::span<const RxSegment> segm
   run_[0].stamp = wire::StampOf(*header);
   fill(run_[0], first, payload);
   if (channel == nullptr && header->frames.empty()) {
+    const auto begin = packet.first(common.header_bytes);
     const size_t most = std::min(segments.size(), run_.size());
     for (; count < most; ++count) {
       const RxSegment& segment = segments[count];
       if (segment.kind != SegmentKind::kPacket || segment.trimmed) break;
       const std::span<const uint8_t> bytes(segment.data, segment.data_bytes);
-      if (!wire::ReadStamp(packet.first(common.header_bytes), bytes, &run_[count].stamp)) break;
-      std::span<const uint8_t> behind = bytes.subspan(common.header_bytes);
+      if (!wire::ReadStamp(begin, bytes, &run_[count].stamp)) break;
+      std::span<const uint8_t> behind = bytes.subspan(begin.size());
       if (segment.payload != nullptr) {
         if (!behind.empty()) break;  // malformed
         behind = {segment.payload, segment.payload_bytes};

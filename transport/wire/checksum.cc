@@ -37,9 +37,14 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(std::span<const uint8_t
     at += 12;
     left -= 12;
   }
-  for (const uint8_t* const end = at + (left & ~size_t{7}); at != end; at += 8) crc = _mm_crc32_u64(crc, word(at));
+  for (; left >= 16; at += 16, left -= 16) crc = _mm_crc32_u64(_mm_crc32_u64(crc, word(at)), word(at + 8));
+  if (left >= 8) {
+    crc = _mm_crc32_u64(crc, word(at));
+    at += 8;
+    left -= 8;
+  }
   auto rest = static_cast<uint32_t>(crc);
-  for (const uint8_t* const end = at + (left & 7); at != end; ++at) rest = _mm_crc32_u8(rest, *at);
+  for (; left > 0; ++at, --left) rest = _mm_crc32_u8(rest, *at);
   return ~rest;
 }
 #endif

@@ -187,20 +187,21 @@ void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp
 
 bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, DataStamp* stamp) {
   const size_t size = first.size();
-  if (packet.size() < size || size % 8 != 0) return false;
-  const auto differs = [&](size_t word, uint64_t where) {
-    uint64_t ours, other;
-    std::memcpy(&ours, first.data() + word * 8, 8);
-    std::memcpy(&other, packet.data() + word * 8, 8);
-    return (ours ^ other) & where;
+  if (packet.size() < size || size < 64 || size % 8 != 0) return false;
+  using Two = uint64_t __attribute__((vector_size(16)));
+  const auto differ = [&](auto as, size_t at) {
+    auto ours = as, other = as;
+    std::memcpy(&ours, first.data() + at, sizeof(ours));
+    std::memcpy(&other, packet.data() + at, sizeof(other));
+    return ours ^ other;
   };
-  constexpr uint64_t kStampedFlags = uint64_t{kAckNow | kLastOfBacklog} << 8;
-  uint64_t others = differs(0, ~kStampedFlags);
-  others |= differs(2, 0xffffffff00000000);  // psn
-  others |= differs(3, 0xffff0000ffffffff);  // floor distance
-  others |= differs(4, 0xffff000000000000);  // offset
-  others |= differs(5, ~uint64_t{0});
-  for (size_t word = 7; word < size / 8; ++word) others |= differs(word, ~uint64_t{0});
+  // Of the fields of all kinds, what is the same in a run: not the checksums, nor what ForEachField names.
+  constexpr uint64_t kAll = ~uint64_t{0}, kStampedFlags = uint64_t{kAckNow | kLastOfBacklog} << 8;
+  const Two two = (differ(Two{}, 0) & Two{~kStampedFlags, 0}) |
+                  (differ(Two{}, 16) & Two{0xffffffff00000000, 0xffff0000ffffffff}) |
+                  (differ(Two{}, 32) & Two{0xffff000000000000, kAll}) | (differ(Two{}, 48) & Two{0, kAll});
+  uint64_t others = two[0] | two[1];
+  for (size_t at = 64; at < size; at += 8) others |= differ(uint64_t{0}, at);
   uint32_t crc;
   std::memcpy(&crc, packet.data() + kCrcAt, 4);
   if (others != 0 || crc != HeaderCrc32c(packet.first(size))) return false;

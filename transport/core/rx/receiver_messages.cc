@@ -36,7 +36,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, Stretch&
   // What was found of the message for one packet of a run holds for the next.
   if (arrival.payload_bytes > 0 && StillTakes(run)) return HandleSegments(run.message, stretch, run);
   run.message = nullptr;
-  stretch = stretch.first(1);
+  const Stretch whole = std::exchange(stretch, stretch.first(1));
   if (header.kind == MessageKind::kProbe) return Taken::kYes;
   EndpointCounters& counters = context_->counters;
   const uint64_t number = Unwrap(header.message, messages_.begin());
@@ -91,6 +91,7 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, Stretch&
     }
     return Taken::kYes;
   }
+  stretch = whole;
   return HandleSegments(message, stretch, run);
 }
 
@@ -214,7 +215,7 @@ bool Receiver::Begin(RxMessage* message) {
 
 Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, Run& run) {
   EndpointCounters& counters = context_->counters;
-  for (const Arrival& arrival : stretch) message->asks_for_ack |= (arrival.stamp.flags & wire::kAckNow) != 0;
+  message->asks_for_ack |= (stretch.back().stamp.flags & wire::kAckNow) != 0;
   const uint64_t offset = stretch.front().stamp.offset;
   const uint32_t bytes = stretch.front().payload_bytes;
   const uint64_t segment_bytes = peer_->segment_bytes;
@@ -228,7 +229,10 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
     return Taken::kNo;
   }
   if (run.message != message) {
-    if (!TakesSegments(message)) return Taken::kNo;
+    if (!TakesSegments(message)) {
+      stretch = stretch.first(1);
+      return Taken::kNo;
+    }
     run.message = message;
     run.number = message->number;
   }
@@ -284,15 +288,20 @@ bool Receiver::Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, 
 // To where the message goes, or where it waits for its receive. False: a segment cannot be put there.
 bool Receiver::PlaceSegments(RxMessage* message, Stretch stretch) {
   if (stretch.front().payload == nullptr) return true;  // phantoms
-  if (message->receive != nullptr || message->kind != MessageKind::kSend || message->discard) {
-    for (const Arrival& arrival : stretch) {
-      if (!Place(message, arrival.stamp.offset, arrival.payload, arrival.payload_bytes)) return false;
-    }
-    return true;
+  uint8_t* to = nullptr;  // of the message's begin, where all of the stretch has a place and a plain copy will do
+  if (message->receive == nullptr && message->kind == MessageKind::kSend && !message->discard) {
+    if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
+    to = message->bounce.get();
+  } else if (message->target_device == kNoDevice && !context_->options.ordered_placement &&
+             stretch.back().stamp.offset + stretch.back().payload_bytes <= message->target_bytes) {
+    to = message->target;
   }
-  if (message->bounce == nullptr) message->bounce = std::make_unique_for_overwrite<uint8_t[]>(message->length);
   for (const Arrival& arrival : stretch) {
-    std::memcpy(message->bounce.get() + arrival.stamp.offset, arrival.payload, arrival.payload_bytes);
+    if (to != nullptr) {
+      std::memcpy(to + arrival.stamp.offset, arrival.payload, arrival.payload_bytes);
+    } else if (!Place(message, arrival.stamp.offset, arrival.payload, arrival.payload_bytes)) {
+      return false;
+    }
   }
   return true;
 }

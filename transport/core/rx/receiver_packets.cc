@@ -107,8 +107,7 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
     if (first.marked) acks_->OnMarked(psn);
     if (!first.telemetry.empty()) acks_->OnTelemetry(port, first.telemetry);
     run.taken += static_cast<uint32_t>(count);
-    uint8_t flags = 0;
-    for (const Arrival& arrival : stretch) flags |= arrival.stamp.flags;
+    const uint8_t flags = stretch.back().stamp.flags;  // has those of all: a sender adds flags along a run
     const bool prompt = std::exchange(prompt_ack_, false);
     run.at_once |= (flags & wire::kAckNow) != 0 || first.marked || prompt;
     run.last |= (flags & wire::kLastOfBacklog) != 0;

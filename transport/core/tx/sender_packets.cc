@@ -16,7 +16,7 @@ constexpr uint64_t kSegmentsBeforeRider = 15;  // of a short message: those befo
 
 // Gives the packets their numbers; returns the first.
 uint64_t Sender::Track(const Packet& packet, Time now) {
-  const uint64_t first = outstanding_.Append(packet.count);
+  const uint64_t first = outstanding_.Append(packet.count), end = first + packet.count;
   const size_t path = packet.local_port * entropies_ + packet.entropy;
   uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
   Outstanding entry;
@@ -31,12 +31,12 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.kind = packet.kind;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
-  for (uint64_t psn = first; psn < outstanding_.end(); ++psn) {
+  for (uint64_t psn = first; psn < end; ++psn) {
     outstanding_[psn] = entry;
     entry.offset += packet.bytes;
     entry.previous_on_path = psn;
   }
-  last = outstanding_.end() - 1;
+  last = end - 1;
   if (packet.message != nullptr) packet.message->last_psn = last;
   unacked_.SetRange(first, packet.count);
   if (outstanding_count_ == 0) {
@@ -95,8 +95,9 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
 void Sender::StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at) {
   TxSegment segment = burst.segments[at];
   wire::DataStamp stamp = wire::StampOf(header);
+  uint64_t behind = uint64_t{packet.bytes} * (packet.count - 1) + backlog();
   for (uint32_t i = 1; i < packet.count; ++i) {
-    const uint64_t behind = uint64_t{packet.bytes} * (packet.count - 1 - i) + backlog();
+    behind -= packet.bytes;
     if (i == packet.ack_from) stamp.flags |= wire::kAckNow;
     if (behind == 0) stamp.flags |= wire::kLastOfBacklog;
     ++stamp.psn;
