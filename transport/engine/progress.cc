@@ -92,7 +92,7 @@ bool Progress::Poll() {
 WaitStep Progress::PlanIdle(Time deadline) {
   if (next_ <= now_ || deadline <= now_ || woken_.load(std::memory_order_seq_cst)) return WaitStep::kSpin;
   const Time until = std::min(next_, deadline);
-  const WaitStep step = policy_.OnIdle(now_, until);
+  const WaitStep step = policy_.OnIdle(now_, until, every_lane_can_wake_);
   if (step != WaitStep::kSleep) return step;
   if (!PrepareLanes()) return WaitStep::kSpin;
   sleep_ = until.is_never() ? Duration::Infinite() : until - now_;

@@ -3,7 +3,8 @@
 //
 // Waking another core costs about 17 us, so a rank that has a core of its own spins for a little while first. With more
 // ranks than cores spinning would cost the others a scheduler tick (4 ms) per hop, so such a rank yields at once, a few
-// times, and then sleeps. Nobody sleeps for less than `min_sleep`: the timer would be late, and paced sending with it.
+// times, and then sleeps. Who cannot be woken goes on looking between yields, as what comes meanwhile would wait as long
+// as the sleep; where every core has other work, that is its turn. Nobody sleeps for less than `min_sleep`: the timer would be late, and paced sending with it.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -33,8 +34,9 @@ class WaitPolicy {
   // The last pass moved something.
   void OnBusy() { idle_ = false; }
 
-  // The last pass moved nothing; `next` is when the engine wants to be polled again at the latest.
-  WaitStep OnIdle(Time now, Time next) {
+  // The last pass moved nothing; `next` is when the engine wants to be polled again at the latest. `can_be_woken`: by
+  // whatever arrives.
+  WaitStep OnIdle(Time now, Time next, bool can_be_woken = true) {
     if (!idle_) {
       idle_ = true;
       idle_since_ = now;
@@ -47,7 +49,8 @@ class WaitPolicy {
       ++yields_;
       return WaitStep::kYield;
     }
-    return timer_soon || now - idle_since_ < options_.spin ? WaitStep::kSpin : WaitStep::kSleep;
+    if (timer_soon || now - idle_since_ < options_.spin) return WaitStep::kSpin;
+    return !can_be_woken && now - idle_since_ < options_.most_blind_sleep ? WaitStep::kYield : WaitStep::kSleep;
   }
 
   // The longest sleep where nobody can wake us: as long as there has been nothing, so that what has come meanwhile

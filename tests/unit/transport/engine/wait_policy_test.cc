@@ -52,6 +52,16 @@ TEST(WaitPolicy, StaysAwakeForATimerThatIsDueSoon) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(crowd.OnIdle(At(150), At(200)), WaitStep::kYield);
 }
 
+TEST(WaitPolicy, WhoCannotBeWokenYieldsForAWhileFirst) {
+  WaitPolicy policy(Options(1, 2));
+  EXPECT_EQ(policy.OnIdle(At(0), Time::Never(), false), WaitStep::kSpin);
+  EXPECT_EQ(policy.OnIdle(At(19), Time::Never(), false), WaitStep::kSpin);
+  EXPECT_EQ(policy.OnIdle(At(20), Time::Never(), false), WaitStep::kYield);
+  EXPECT_EQ(policy.OnIdle(At(199), Time::Never(), false), WaitStep::kYield);
+  EXPECT_EQ(policy.OnIdle(At(200), Time::Never(), false), WaitStep::kSleep);
+  EXPECT_EQ(policy.OnIdle(At(201), Time::Never(), true), WaitStep::kSleep);
+}
+
 TEST(WaitPolicy, WhoCannotBeWokenSleepsAsLongAsThereHasBeenNothing) {
   WaitPolicy policy(Options(1, 2));
   EXPECT_EQ(policy.BlindSleep(At(0)), Duration::Micros(10)) << "at least";
