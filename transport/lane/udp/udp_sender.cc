@@ -47,7 +47,23 @@ bool UdpSender::Sendable(const TxSegment& segment, const UdpPeers& peers) const 
   return peers.Find(segment.peer) != nullptr;
 }
 
-void UdpSender::AddVectors(const TxSegment& segment) {
+void UdpSender::AddVectors(const TxSegment& segment, size_t first_vector) {
+  const uint32_t bytes = SizeOf(segment);
+  if (bytes <= kMostCopied && batch_->copied_bytes + bytes <= kCopiedBytes) {
+    uint8_t* const to = batch_->copied.data() + batch_->copied_bytes;
+    batch_->copied_bytes += bytes;
+    if (segment.header_bytes > 0) std::memcpy(to, segment.header, segment.header_bytes);
+    if (segment.payload_bytes > 0) std::memcpy(to + segment.header_bytes, segment.payload, segment.payload_bytes);
+    if (batch_->vector_count > first_vector) {
+      iovec& last = batch_->vectors[batch_->vector_count - 1];
+      if (static_cast<uint8_t*>(last.iov_base) + last.iov_len == to) {
+        last.iov_len += bytes;
+        return;
+      }
+    }
+    batch_->vectors[batch_->vector_count++] = {to, bytes};
+    return;
+  }
   // sendmmsg reads only; iovec has no const.
   if (segment.header_bytes > 0) {
     batch_->vectors[batch_->vector_count++] = {const_cast<uint8_t*>(segment.header), segment.header_bytes};
@@ -93,7 +109,7 @@ size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAd
   const uint32_t segment_bytes = SizeOf(first);
   uint32_t total = segment_bytes;
   size_t count = 1;
-  AddVectors(first);
+  AddVectors(first, first_vector);
   const size_t limit = options_.gso && segment_bytes > 0 ? std::min(kMaxSegments, segments.size()) : 1;
   while (count < limit) {
     const TxSegment& next = segments[count];
@@ -103,7 +119,7 @@ size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAd
         bytes == 0 || bytes > segment_bytes || total + bytes > max_message_bytes_) {
       break;
     }
-    AddVectors(next);
+    AddVectors(next, first_vector);
     total += bytes;
     ++count;
     if (bytes < segment_bytes) break;  // only the last of a message may be shorter
@@ -130,6 +146,7 @@ size_t UdpSender::ProbeWithoutGso(int socket, size_t message, LaneCounters& coun
   size_t bytes = 0;
   size_t vectors = 0;
   while (bytes < segment_bytes) bytes += header.msg_iov[vectors++].iov_len;
+  header.msg_iov[vectors - 1].iov_len -= bytes - segment_bytes;  // it may hold several segments
   header.msg_iovlen = vectors;
   AddControl(message, false, 0, !unmarked);
 
@@ -150,8 +167,7 @@ size_t UdpSender::ProbeWithoutGso(int socket, size_t message, LaneCounters& coun
 void UdpSender::SendExpendable(const TxSegment& segment, const SocketAddress& to, LaneCounters& counters) {
   int socket = SocketFor(segment);
   if (options_.queued(socket) > options_.most_queued_bytes) socket = options_.spare_socket;
-  batch_->message_count = 0;
-  batch_->vector_count = 0;
+  batch_->Clear();
   AddMessage({&segment, 1}, to);
   ++counters.tx_calls;
   if (socket >= 0 && options_.send(socket, batch_->messages.data(), 1, MSG_DONTWAIT) == 1) {
@@ -207,8 +223,7 @@ size_t UdpSender::Send(std::span<const TxSegment> segments, const UdpPeers& peer
       continue;
     }
     const int socket = SocketFor(segments[taken]);
-    batch_->message_count = 0;
-    batch_->vector_count = 0;
+    batch_->Clear();
     size_t built = taken;
     while (built < segments.size() && batch_->message_count < kMaxMessages &&
            batch_->vector_count + 2 * kMaxSegments <= kMaxVectors) {

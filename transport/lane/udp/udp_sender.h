@@ -2,7 +2,9 @@
 //
 // Consecutive segments of one peer, entropy, ECN wish and size (the last may be shorter) become one message with
 // UDP_SEGMENT: the kernel carries it through its stack as one packet and cuts it at the very end. Up to 32 messages of
-// one socket go into one sendmmsg. Payload is not copied here: each segment is two vectors, header and payload.
+// one socket go into one sendmmsg. A long segment is two vectors, header and payload. Short ones are copied behind each
+// other, one vector for all of a message: collecting two pieces takes the kernel longer than copying both takes here, all
+// the more as the payload was read right before for its checksum (docs/lanes/udp.md has figures).
 //
 // Where UDP_SEGMENT is refused (an interface without checksum offload, an IPsec route, a kernel before 4.18) the sender
 // finds out by the first refusal, sends plain messages from then on and does not ask again.
@@ -70,6 +72,8 @@ class UdpSender {
  private:
   static constexpr size_t kMaxMessages = 32;
   static constexpr size_t kMaxVectors = 1024;
+  static constexpr size_t kMostCopied = 2048;     // bytes of a segment
+  static constexpr size_t kCopiedBytes = 131072;  // of a batch: a burst of the engine; what is left goes as vectors
 
   struct Control {
     alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))> bytes;
@@ -86,13 +90,18 @@ class UdpSender {
     std::array<iovec, kMaxVectors> vectors{};
     size_t message_count = 0;
     size_t vector_count = 0;
+    std::array<uint8_t, kCopiedBytes> copied;
+    size_t copied_bytes = 0;
+
+    void Clear() { message_count = vector_count = copied_bytes = 0; }
   };
 
   int SocketFor(const TxSegment& segment) const { return options_.sockets[segment.entropy % options_.sockets.size()]; }
   bool Sendable(const TxSegment& segment, const UdpPeers& peers) const;
   // Adds one message made from the front of `segments` (not empty, sendable); returns how many it took.
   size_t AddMessage(std::span<const TxSegment> segments, const SocketAddress& to);
-  void AddVectors(const TxSegment& segment);
+  // To the message whose vectors begin with `first_vector`.
+  void AddVectors(const TxSegment& segment, size_t first_vector);
   void AddControl(size_t message, bool segmented, uint16_t segment_bytes, bool ecn_capable);
   void SendExpendable(const TxSegment& segment, const SocketAddress& to, LaneCounters& counters);
   // Sends the batch; returns how many segments left or were dropped, from the front.
