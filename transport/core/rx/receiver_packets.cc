@@ -29,7 +29,9 @@ void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::sp
   TellSaid(header, port, run, now);
   if (run.taken == 0) return;
   const EndpointOptions& options = context_->options;
-  acks_->RequestAck(run.taken, run.at_once, options.ack_every,
+  // While more is to follow, one for as many as the lane sends together is enough.
+  const uint32_t burst = run.last ? 0 : context_->ports[port].capabilities.burst_segments;
+  acks_->RequestAck(run.taken, run.at_once, std::max(options.ack_every, burst),
                     run.last ? options.last_ack_delay : options.max_ack_delay, now);
   if (run.last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
 }

@@ -17,11 +17,13 @@ constexpr size_t kSegments = 40;
 
 class RunsTest : public CoreFixture {
  protected:
-  void Begin(uint64_t window, TestControl control = TestControl::kWindow) {
+  // Packets that arrive within `poll_interval` are taken together.
+  void Begin(uint64_t window, TestControl control = TestControl::kWindow,
+             Duration poll_interval = Duration::Micros(4)) {
     WorldOptions options;
     options.control = control;
     options.control_bytes = window;
-    options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
+    options.network.poll_interval = poll_interval;
     options.packet_capabilities.burst_segments = 16;
     options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
     Start(options);
@@ -81,6 +83,14 @@ TEST_F(RunsTest, CreditEndsARun) {
   Begin(6 * kSegment, TestControl::kCredit);
   ExchangeUnder([](const wire::DataHeader&, NetworkPacket&, Fate&) {});
   EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
+}
+
+TEST_F(RunsTest, WhileMoreFollowsABurstHasOneAcknowledgement) {
+  Begin(1 << 20, TestControl::kWindow, Duration::Nanos(1));
+  const uint64_t before = endpoint(1).counters().acks_sent;
+  ExchangeUnder([](const wire::DataHeader&, NetworkPacket&, Fate&) {});
+  EXPECT_GE(endpoint(1).counters().acks_sent - before, 3u);
+  EXPECT_LE(endpoint(1).counters().acks_sent - before, 4u);
 }
 
 TEST_F(RunsTest, OneThatIsLostIsSentAgainAlone) {
