@@ -53,7 +53,8 @@ struct EndpointOptions {
   uint32_t max_operations = 4096;                 // per connection and direction
   uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain
   bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
-  uint32_t ack_every = 2;                         // packets received per acknowledgement at most
+  // Packets received per acknowledgement at most; bursts while more follows, on lanes that send them.
+  uint32_t ack_every = 2;
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
   // The same, after the last packet of a backlog: nothing follows that it could be acknowledged along with, only an
   // answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it reckons with
