@@ -33,8 +33,8 @@ TitaSizes TitaSizesFor(const TitaParameters& parameters, const PortInfo& port) {
   const uint64_t room_grain = std::max(room / 4 / sizes.segment, uint64_t{1}) * sizes.segment;
   sizes.grain = std::min(wanted_grain, room_grain);
   sizes.tail = sizes.grain / sizes.segment / 4 * sizes.segment;
-  // Arrivals come unevenly by a grain at most; where a lane hands over bursts, many of them in one pass of the engine, all
-  // that is out may seem to come at once.
+  // Arrivals come unevenly by a grain at most; where a lane hands over bursts, many of them in one pass of the engine,
+  // all that is out may seem to come at once.
   const Rate grant_rate = Rate::BytesPerSecond(sizes.grant_rate);
   sizes.lag = std::min(grant_rate.TimeFor(static_cast<int64_t>(sizes.WireBytes(sizes.grain))), sizes.park);
   if (port.burst_segments > 1) sizes.lag = std::max(sizes.lag, sizes.rtt);

@@ -26,7 +26,7 @@ struct TitaSizes {
   uint64_t budget_most = 0, budget_least = 0;  // both within what the lane can hold
   uint64_t bucket = 0;                         // of one sender
   Duration rtt, park;
-  Duration lag;  // by which the clock of grants may be late while credit is out
+  Duration lag;                          // by which the clock of grants may be late while credit is out
   double line_rate = 0, grant_rate = 0;  // grant_rate = rho * line rate
 
   // Wire bytes of `payload` bytes sent in full segments and a last shorter one.

@@ -121,8 +121,8 @@ void TitaReceiver::SetParked(Flow& flow, bool parked) {
 }
 
 // A parked flow's time has come: its credit, or news of it, may be lost. So it is told again, and gets another grain of
-// what it wants if it has ever sent: those who have not may all begin at once, with all that they hold. Who often leaves
-// credit unused is told only of more: it asks when it has data and misses credit.
+// what it wants if it has ever sent: those who have not may all begin at once, with all that they hold. Who often
+// leaves credit unused is told only of more: it asks when it has data and misses credit.
 void TitaReceiver::Wake(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   if (flow.tx_total > 0 && flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
@@ -263,8 +263,8 @@ void TitaReceiver::QueueAnew(Time now) {
   }
 }
 
-// The clock saves nothing up while no grant could have been given. While credit is out it may lag, which takes the jitter
-// of arrivals.
+// The clock saves nothing up while no grant could have been given. While credit is out it may lag, which takes the
+// jitter of arrivals.
 void TitaReceiver::UpdateReady(Time now) {
   const bool ready = Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
   if (ready && !ready_) {

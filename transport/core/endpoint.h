@@ -50,9 +50,9 @@ struct EndpointOptions {
   bool ordered_placement = false;
   uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
   uint32_t max_connections = 65536;
-  uint32_t max_operations = 4096;                 // per connection and direction
-  uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain
-  bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
+  uint32_t max_operations = 4096;    // per connection and direction
+  uint32_t max_completions = 65536;  // completions not yet polled before posts answer kTryAgain
+  bool payload_checksum = true;      // CRC-32C over payloads beside that over headers
   // Packets received per acknowledgement at most; bursts while more follows, on lanes that send them.
   uint32_t ack_every = 2;
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most

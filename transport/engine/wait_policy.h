@@ -3,8 +3,9 @@
 //
 // Waking another core costs about 17 us, so a rank that has a core of its own spins for a little while first. With more
 // ranks than cores spinning would cost the others a scheduler tick (4 ms) per hop, so such a rank yields at once, a few
-// times, and then sleeps. Who cannot be woken goes on looking between yields, as what comes meanwhile would wait as long
-// as the sleep; where every core has other work, that is its turn. Nobody sleeps for less than `min_sleep`: the timer would be late, and paced sending with it.
+// times, and then sleeps. Who cannot be woken goes on looking between yields for a while, as what comes would wait for
+// the end of the sleep; others who want the core get it. Nobody sleeps for less than `min_sleep`: the timer would be
+// late, and paced sending with it.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -36,7 +37,7 @@ class WaitPolicy {
 
   // The last pass moved nothing; `next` is when the engine wants to be polled again at the latest. `can_be_woken`: by
   // whatever arrives.
-  WaitStep OnIdle(Time now, Time next, bool can_be_woken = true) {
+  WaitStep OnIdle(Time now, Time next, bool can_be_woken) {
     if (!idle_) {
       idle_ = true;
       idle_since_ = now;

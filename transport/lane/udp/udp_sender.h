@@ -3,8 +3,8 @@
 // Consecutive segments of one peer, entropy, ECN wish and size (the last may be shorter) become one message with
 // UDP_SEGMENT: the kernel carries it through its stack as one packet and cuts it at the very end. Up to 32 messages of
 // one socket go into one sendmmsg. A long segment is two vectors, header and payload. Short ones are copied behind each
-// other, one vector for all of a message: collecting two pieces takes the kernel longer than copying both takes here, all
-// the more as the payload was read right before for its checksum (docs/lanes/udp.md has figures).
+// other, one vector for all of a message: collecting two pieces takes the kernel longer than copying both takes here,
+// all the more as the payload was read right before for its checksum (docs/lanes/udp.md has figures).
 //
 // Where UDP_SEGMENT is refused (an interface without checksum offload, an IPsec route, a kernel before 4.18) the sender
 // finds out by the first refusal, sends plain messages from then on and does not ask again.
