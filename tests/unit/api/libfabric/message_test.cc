@@ -120,6 +120,24 @@ TEST_F(MessageTest, ALongerMessageIsTruncatedWithAnError) {
   EXPECT_EQ(error.olen, 15u);
 }
 
+TEST_F(MessageTest, AReceiveWithoutMemoryHasRoomForNothing) {
+  Open();
+  int context = 0;
+  const auto receive = [&] {
+    Post([&] { return fi_recv(b_.endpoint, nullptr, 1024, nullptr, FI_ADDR_UNSPEC, &context); });
+  };
+  receive();
+  Post([&] { return fi_inject(a_.endpoint, nullptr, 0, a_.peer); });
+  const fi_cq_err_entry entry = Take(b_);
+  EXPECT_EQ(entry.err, 0);
+  EXPECT_EQ(entry.len, 0u);
+  receive();
+  Post([&] { return fi_inject(a_.endpoint, &context, sizeof(context), a_.peer); });
+  const fi_cq_err_entry error = Take(b_);
+  EXPECT_EQ(error.err, FI_ETRUNC);
+  EXPECT_EQ(error.olen, sizeof(context));
+}
+
 TEST_F(MessageTest, ACancelledReceiveSaysSo) {
   Open();
   char in[10];
