@@ -44,8 +44,8 @@ ssize_t Endpoint::Post(const Receive& receive) {
   return ResultOf(result);
 }
 
-// Where the message goes: of several pieces, to one in their place at first. Without memory there is room for nothing, as
-// libfabric's own providers take it, whatever the length says.
+// Where the message goes: of several pieces, to one in their place at first. Without memory there is room for nothing,
+// as libfabric's own providers take it, whatever the length says.
 api::Buffer Endpoint::BufferOf(Vector vector, Operation* operation) {
   operation->room = BytesOf(vector);
   if (!vector.empty()) operation->buffer = vector.front().iov_base;
