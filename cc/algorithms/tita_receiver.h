@@ -18,8 +18,9 @@
 //   silence   a flow with credit from which nothing came for `park` is parked: what it had on the way is written off,
 //             what it holds no longer counts, its grant is sent again (with a grain more when it wants more), at
 //             doubling intervals, eight times; anything that it sends ends that. So lost grants heal and posted
-//             receives that nobody sends to do not hold the budget. Credit ahead of data is waited for half as long,
-//             and each time that it was in vain, half as long again, down to a round trip.
+//             receives that nobody sends to do not hold the budget. Credit ahead of data is waited for four round
+//             trips; when that was in vain, next time for two, then for one, and the grant is sent again only if there
+//             is more.
 //   core      a CoreLimit per remote group (per flow once marked where the group is not known), remembered after its
 //             flows are gone, and one for the port over all other groups.
 //

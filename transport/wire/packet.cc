@@ -1,6 +1,7 @@
 #include "transport/wire/packet.h"
 
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "transport/base/limits.h"
@@ -9,14 +10,15 @@
 namespace paceline::wire {
 namespace {
 
+constexpr size_t kFlagsAt = 1;
 constexpr size_t kCrcAt = kHeaderChecksumAt;
 constexpr size_t kMaxHeader = 1024;
 constexpr size_t kDataBytes = 52;  // what every data header has behind the common one
 
 // Each field of a stamp, where it stands in the header, and its bytes there.
 template <typename Stamp, typename Visit>
-void ForEachField(Stamp& stamp, const Visit& visit) {
-  visit(stamp.flags, 1, 1);
+constexpr void ForEachField(Stamp& stamp, const Visit& visit) {
+  visit(stamp.flags, kFlagsAt, 1);
   visit(stamp.payload_crc, 12, 4);
   visit(stamp.psn, 16, 4);
   visit(stamp.floor_distance, 28, 2);
@@ -24,6 +26,22 @@ void ForEachField(Stamp& stamp, const Visit& visit) {
   visit(stamp.backlog, 48, 4);
   visit(stamp.tx_total, 52, 4);
 }
+
+// What is the same in a run of the fields that every data header has: a mask of eight bytes each. Not the header's
+// checksum, nor what a stamp has, but for flags that no run changes.
+constexpr size_t kFixed = kCommonBytes + kDataBytes;
+constexpr auto kSameInRun = [] {
+  std::array<uint8_t, kFixed> same{};
+  same.fill(0xff);
+  const auto clear = [&same](size_t at, size_t bytes) {
+    for (size_t i = at; i < at + bytes; ++i) same[i] = 0;
+  };
+  const DataStamp stamp;
+  ForEachField(stamp, [&](const auto&, size_t at, size_t bytes) { clear(at, bytes); });
+  clear(kCrcAt, 4);
+  same[kFlagsAt] = static_cast<uint8_t>(~(kAckNow | kLastOfBacklog));
+  return std::bit_cast<std::array<uint64_t, kFixed / 8>>(same);
+}();
 
 // The block that a kind has behind the fields of all, without an immediate; by MessageKind.
 constexpr std::array<uint8_t, kLastMessageKind + 1> kKindBytes = {0, 8, 16, 16, 8, 32, 32, 16, 16, 16, 24};
@@ -187,7 +205,7 @@ void StampData(const uint8_t* first, size_t header_bytes, const DataStamp& stamp
 
 bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, DataStamp* stamp) {
   const size_t size = first.size();
-  if (packet.size() < size || size < 64 || size % 8 != 0) return false;
+  if (packet.size() < size || size < kFixed || size % 8 != 0) return false;
   using Two = uint64_t __attribute__((vector_size(16)));
   const auto differ = [&](auto as, size_t at) {
     auto ours = as, other = as;
@@ -195,13 +213,13 @@ bool ReadStamp(std::span<const uint8_t> first, std::span<const uint8_t> packet, 
     std::memcpy(&other, packet.data() + at, sizeof(other));
     return ours ^ other;
   };
-  // Of the fields of all kinds, what is the same in a run: not the checksums, nor what ForEachField names.
-  constexpr uint64_t kAll = ~uint64_t{0}, kStampedFlags = uint64_t{kAckNow | kLastOfBacklog} << 8;
-  const Two two = (differ(Two{}, 0) & Two{~kStampedFlags, 0}) |
-                  (differ(Two{}, 16) & Two{0xffffffff00000000, 0xffff0000ffffffff}) |
-                  (differ(Two{}, 32) & Two{0xffff000000000000, kAll}) | (differ(Two{}, 48) & Two{0, kAll});
+  const auto wrongly = [&](size_t word) {
+    return differ(Two{}, word * 8) & Two{kSameInRun[word], kSameInRun[word + 1]};
+  };
+  static_assert(kSameInRun.size() == 8);
+  const Two two = wrongly(0) | wrongly(2) | wrongly(4) | wrongly(6);
   uint64_t others = two[0] | two[1];
-  for (size_t at = 64; at < size; at += 8) others |= differ(uint64_t{0}, at);
+  for (size_t at = kFixed; at < size; at += 8) others |= differ(uint64_t{0}, at);
   uint32_t crc;
   std::memcpy(&crc, packet.data() + kCrcAt, 4);
   if (others != 0 || crc != HeaderCrc32c(packet.first(size))) return false;

@@ -47,12 +47,18 @@ ssize_t Endpoint::Post(const Receive& receive) {
 // Where the message goes: of several pieces, to one in their place at first. Without memory there is room for nothing,
 // as libfabric's own providers take it, whatever the length says.
 api::Buffer Endpoint::BufferOf(Vector vector, Operation* operation) {
-  operation->room = BytesOf(vector);
   if (!vector.empty()) operation->buffer = vector.front().iov_base;
-  if (vector.size() == 1 && operation->buffer == nullptr) operation->room = 0;
-  if (vector.size() <= 1) return {.data = operation->buffer, .bytes = operation->room};
-  uint8_t* bytes = Stage(operation, operation->room);
-  operation->staging->to.assign(vector.begin(), vector.end());
+  if (vector.size() <= 1) {
+    operation->room = operation->buffer == nullptr ? 0 : BytesOf(vector);
+    return {.data = operation->buffer, .bytes = operation->room};
+  }
+  uint8_t* bytes = Stage(operation, BytesOf(vector));
+  auto& to = operation->staging->to;
+  to.assign(vector.begin(), vector.end());
+  for (iovec& piece : to) {
+    if (piece.iov_base == nullptr) piece.iov_len = 0;
+  }
+  operation->room = BytesOf(to);
   return {.data = bytes, .bytes = operation->room};
 }
 

@@ -136,6 +136,14 @@ TEST_F(MessageTest, AReceiveWithoutMemoryHasRoomForNothing) {
   const fi_cq_err_entry error = Take(b_);
   EXPECT_EQ(error.err, FI_ETRUNC);
   EXPECT_EQ(error.olen, sizeof(context));
+  // Of several pieces, those with memory are filled.
+  int in = 0;
+  const iovec pieces[] = {{nullptr, 1024}, {&in, sizeof(in)}};
+  Post([&] { return fi_recvv(b_.endpoint, pieces, nullptr, 2, FI_ADDR_UNSPEC, &context); });
+  context = 5;
+  Post([&] { return fi_inject(a_.endpoint, &context, sizeof(context), a_.peer); });
+  EXPECT_EQ(Take(b_).err, 0);
+  EXPECT_EQ(in, 5);
 }
 
 TEST_F(MessageTest, ACancelledReceiveSaysSo) {

@@ -18,7 +18,8 @@ struct SentMessage {
   std::string bytes;
   uint16_t port = 0;
   uint16_t segment_bytes = 0;  // UDP_SEGMENT; 0: none
-  bool unmarked = false;       // a note that takes the ECN mark away
+  size_t vectors = 0;
+  bool unmarked = false;  // a note that takes the ECN mark away
 };
 
 // What the kernel does with the next messages: an errno each, 0 for success; success when the list is empty.
@@ -35,6 +36,7 @@ SentMessage Read(int socket, const msghdr& header) {
   SentMessage message;
   message.socket = socket;
   message.port = ntohs(static_cast<const sockaddr_in*>(header.msg_name)->sin_port);
+  message.vectors = header.msg_iovlen;
   for (size_t i = 0; i < header.msg_iovlen; ++i) {
     message.bytes.append(static_cast<const char*>(header.msg_iov[i].iov_base), header.msg_iov[i].iov_len);
   }
@@ -90,8 +92,9 @@ class UdpSenderTest : public ::testing::Test {
     return own;
   }
 
-  UdpSender Make(bool gso = true, bool ecn = true, std::vector<int> sockets = {10, 11, 12}) {
-    return UdpSender({std::move(sockets), false, gso, ecn, 1472, &FakeSend, 1000, 99, &FakeQueued});
+  UdpSender Make(bool gso = true, bool ecn = true, std::vector<int> sockets = {10, 11, 12},
+                 uint32_t max_packet_bytes = 1472) {
+    return UdpSender({std::move(sockets), false, gso, ecn, max_packet_bytes, &FakeSend, 1000, 99, &FakeQueued});
   }
 
   // Adds a segment of `bytes` in all, 32 of them header, with contents of its own.
@@ -172,6 +175,42 @@ TEST_F(UdpSenderTest, ARunWithAShorterLastIsOneMessage) {
   EXPECT_EQ(counters_.tx_bytes, 5u * 1400 + 77);
   EXPECT_EQ(counters_.tx_calls, 1u);
   EXPECT_EQ(counters_.tx_drops, 0u);
+}
+
+TEST_F(UdpSenderTest, ShortSegmentsAreCopiedTogetherAndLongOnesAreNot) {
+  auto sender = Make(true, true, {10}, 4000);
+  AddRun(20, a_, 0, 2048);
+  AddRun(4, b_, 0, 2049);
+  Add(b_, 0, 77);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 25u);
+  ASSERT_EQ(kernel_.sent.size(), 2u);
+  EXPECT_EQ(kernel_.sent[0].vectors, 1u);
+  EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(0, 20));
+  EXPECT_EQ(kernel_.sent[1].vectors, 4u * 2 + 1);
+  EXPECT_EQ(kernel_.sent[1].bytes, BytesOf(20, 5));
+}
+
+TEST_F(UdpSenderTest, WhatFindsNoRoomForCopiesGoesAsItIs) {
+  auto sender = Make(true, true, {10}, 4000);
+  AddRun(100, a_, 0, 2000);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 100u);
+  std::string bytes;
+  size_t vectors = 0;
+  for (const SentMessage& message : kernel_.sent) {
+    bytes += message.bytes;
+    vectors += message.vectors;
+  }
+  EXPECT_EQ(bytes, BytesOf(0, 100));
+  EXPECT_GT(vectors, kernel_.sent.size());
+}
+
+TEST_F(UdpSenderTest, RefusedGsoLosesNothingOfLongSegmentsEither) {
+  auto sender = Make(true, true, {10}, 4000);
+  kernel_.refuse_gso = true;
+  AddRun(5, a_, 0, 3000);
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 5u);
+  ASSERT_EQ(kernel_.sent.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(kernel_.sent[i].bytes, BytesOf(i, 1));
 }
 
 TEST_F(UdpSenderTest, ALongerOneOrAShorterInTheMiddleEndsTheMessage) {
