@@ -6,6 +6,7 @@
 // Thread rule: values and pure functions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -40,6 +41,11 @@ struct Address {
     return H::combine(std::move(h), address.bytes);
   }
 };
+
+// Of listeners of one and the same context: nothing but their numbers differs.
+inline bool AreOfOneContext(const Address& a, const Address& b) {
+  return std::equal(a.bytes.begin() + sizeof(uint64_t), a.bytes.end(), b.bytes.begin() + sizeof(uint64_t));
+}
 
 Address ToAddress(const api::Handle& handle);
 Address ToAddress(const ListenAddress& listen);

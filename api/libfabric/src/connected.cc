@@ -57,7 +57,9 @@ int Endpoint::Accept(Session::Data data) {
   if (session_ == nullptr) return -FI_ENOSYS;
   const Domain::Guard guard(domain_);
   if (const int error = enabled_ ? 0 : Enable(); error != 0) return error;
-  return session_->Accept(data);
+  if (const int error = session_->Accept(data); error != 0) return error;
+  event_queue()->BeginAnswer(&fid, session_->other_address());  // (what ends it is found out under the same guard)
+  return 0;
 }
 
 int Endpoint::Shutdown() {
@@ -84,7 +86,7 @@ void Endpoint::CareForSession() {
           .fid = &fid, .context = fid.context, .data = 0, .err = news->error, .prov_errno = ProviderError(news->code)};
       eq->WriteError(entry, std::move(news->data));
     } else {
-      eq->WriteConnection(news->event, &fid, nullptr, news->data);
+      eq->WriteConnection(news->event, &fid, news->data);
     }
     if (session_->is_over()) CancelReceives();
   }

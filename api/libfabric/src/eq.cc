@@ -96,8 +96,47 @@ bool Eq::Arm() {
 
 void Eq::Push(Event event) {
   const std::lock_guard lock(mutex_);
+  PushLocked(std::move(event));
+}
+
+void Eq::PushLocked(Event event) {
+  const fid_t about = event.about;
   events_.push_back(std::move(event));
   descriptor_.Raise();
+  EndAnswer(about);
+}
+
+bool Eq::IsAnswering(const Address& peer) const {
+  return std::any_of(answers_.begin(), answers_.end(),
+                     [&](const Answer& answer) { return AreOfOneContext(answer.peer, peer); });
+}
+
+void Eq::BeginAnswer(fid_t endpoint, const Address& peer) {
+  const std::lock_guard lock(mutex_);
+  answers_.push_back({.endpoint = endpoint, .peer = peer});
+}
+
+void Eq::EndAnswer(fid_t endpoint) {
+  if (std::erase_if(answers_, [&](const Answer& answer) { return answer.endpoint == endpoint; }) == 0) return;
+  for (auto next = held_.begin(); next != held_.end();) {
+    if (IsAnswering(next->from)) {
+      ++next;
+      continue;
+    }
+    events_.push_back(std::move(next->request));
+    descriptor_.Raise();
+    next = held_.erase(next);
+  }
+}
+
+void Eq::WriteRequest(fid_t passive, OwnedInfo info, const Address& from, std::span<const uint8_t> data) {
+  Event request = ConnectionEvent(FI_CONNREQ, passive, std::move(info), data);
+  const std::lock_guard lock(mutex_);
+  if (IsAnswering(from)) {
+    held_.push_back({.request = std::move(request), .from = from});
+  } else {
+    PushLocked(std::move(request));
+  }
 }
 
 void Eq::Pop() {
@@ -115,17 +154,23 @@ void Eq::WriteError(const fi_eq_err_entry& error, std::vector<uint8_t> detail) {
   Push({.is_error = true, .bytes = std::move(detail), .about = error.fid, .error = error});
 }
 
-void Eq::WriteConnection(uint32_t event, fid_t endpoint, OwnedInfo info, std::span<const uint8_t> data) {
-  const fi_eq_cm_entry entry = {.fid = endpoint, .info = info.get()};
+void Eq::WriteConnection(uint32_t event, fid_t endpoint, std::span<const uint8_t> data) {
+  Push(ConnectionEvent(event, endpoint, nullptr, data));
+}
+
+Eq::Event Eq::ConnectionEvent(uint32_t event, fid_t about, OwnedInfo info, std::span<const uint8_t> data) {
+  const fi_eq_cm_entry entry = {.fid = about, .info = info.get()};
   std::vector<uint8_t> bytes(sizeof(entry) + data.size());
   std::memcpy(bytes.data(), &entry, sizeof(entry));
   std::copy(data.begin(), data.end(), bytes.begin() + sizeof(entry));
-  Push({.event = event, .bytes = std::move(bytes), .least = sizeof(entry), .about = endpoint, .info = std::move(info)});
+  return {.event = event, .bytes = std::move(bytes), .least = sizeof(entry), .about = about, .info = std::move(info)};
 }
 
 void Eq::Forget(fid_t object) {
   const std::lock_guard lock(mutex_);
   std::erase_if(events_, [&](const Event& event) { return event.about == object; });
+  std::erase_if(held_, [&](const Held& held) { return held.request.about == object; });
+  EndAnswer(object);
   if (events_.empty()) descriptor_.Lower();
 }
 

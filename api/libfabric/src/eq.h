@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "api/libfabric/src/address.h"
 #include "api/libfabric/src/info.h"
 #include "api/libfabric/src/use.h"
 #include "api/libfabric/src/wait_descriptor.h"
@@ -35,8 +36,14 @@ class Eq : public fid_eq, public Usable {
   ssize_t Write(uint32_t event, const void* bytes, size_t size);
   // `detail`: what err_data is to be.
   void WriteError(const fi_eq_err_entry& error, std::vector<uint8_t> detail = {});
-  // FI_CONNREQ (with `info`), FI_CONNECTED or FI_SHUTDOWN of an endpoint, and data of its peer's program.
-  void WriteConnection(uint32_t event, fid_t endpoint, OwnedInfo info, std::span<const uint8_t> data);
+  // FI_CONNREQ of a passive endpoint: who asks, and data of its program. It waits while an endpoint is answering
+  // another request of the same context: a program that has FI_CONNECTED may ask anew before that has come here, and
+  // who accepts one connection after the other is to read of the first before it reads of the second.
+  void WriteRequest(fid_t passive, OwnedInfo info, const Address& from, std::span<const uint8_t> data);
+  // `endpoint` is answering a request of `peer`, until anything is written of it here.
+  void BeginAnswer(fid_t endpoint, const Address& peer);
+  // FI_CONNECTED or FI_SHUTDOWN of an endpoint, and data of its peer's program.
+  void WriteConnection(uint32_t event, fid_t endpoint, std::span<const uint8_t> data);
   // What nobody has read of an object that closes is dropped.
   void Forget(fid_t object);
   ssize_t Read(uint32_t* event, void* bytes, size_t size, uint64_t flags);
@@ -57,11 +64,24 @@ class Eq : public fid_eq, public Usable {
     OwnedInfo info;              // the program's when it has read the event
     fi_eq_err_entry error{};
   };
+  struct Answer {
+    fid_t endpoint = nullptr;
+    Address peer;
+  };
+  struct Held {
+    Event request;
+    Address from;
+  };
   struct Watched {
     Domain* domain = nullptr;
     int times = 0;
   };
+  static Event ConnectionEvent(uint32_t event, fid_t about, OwnedInfo info, std::span<const uint8_t> data);
   void Push(Event event);
+  // With mutex_.
+  void PushLocked(Event event);
+  void EndAnswer(fid_t endpoint);
+  bool IsAnswering(const Address& peer) const;
   void Pop();
   ssize_t Take(uint32_t* event, void* bytes, size_t size, uint64_t flags);
   void Progress();
@@ -75,6 +95,8 @@ class Eq : public fid_eq, public Usable {
   std::mutex mutex_;  // of all below
   WaitDescriptor descriptor_;
   std::deque<Event> events_;
+  std::vector<Answer> answers_;  // under way
+  std::deque<Held> held_;        // as many as requests may wait for an answer, at most
   std::vector<uint8_t> detail_;  // of the error that was read last
 };
 

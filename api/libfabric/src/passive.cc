@@ -166,7 +166,7 @@ void PassiveEndpoint::TakeRequest(api::Connection connection) {
   request->from = message->from;
   request->to = own_;
   info->handle = requests.Add(std::move(request));
-  eq_->WriteConnection(FI_CONNREQ, &fid, std::move(info), message->data);
+  eq_->WriteRequest(&fid, std::move(info), message->from, message->data);
 }
 
 int OpenPassive(fid_fabric* fabric, fi_info* info, fid_pep** result, void* context) {

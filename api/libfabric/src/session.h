@@ -48,6 +48,8 @@ class Session {
   bool Has(uint32_t connection) const { return connection_.valid() && connection_.id() == connection; }
   bool is_over() const { return state_ == State::kShut || state_ == State::kOver; }
   const Address& own_address() const { return own_; }
+  // Who was asked, or asks: also before there is a connection.
+  const Address& other_address() const { return peer_; }
   // nullptr: there is no connection.
   const Address* peer_address() const { return state_ == State::kConnected ? &peer_ : nullptr; }
 

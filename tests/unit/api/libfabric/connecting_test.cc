@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -24,6 +25,40 @@ class ConnectingTest : public ConnectedTest {
     return most;
   }
 };
+
+// A program that has its connection may ask for the next before who accepted has looked: the two are told of in order.
+TEST_F(ConnectingTest, WhoAcceptsReadsOfAConnectionBeforeThePeersNextRequest) {
+  constexpr int kTimes = 50;
+  OpenParties();
+  const std::vector<uint8_t> whom = NameOfPassive();
+  const auto next = [](Party& party) {
+    alignas(fi_eq_cm_entry) char bytes[256] = {};
+    Event event;
+    if (fi_eq_sread(party.eq, &event.kind, bytes, sizeof(bytes), 10'000, 0) < 0) return event;
+    fi_eq_cm_entry entry;
+    std::memcpy(&entry, bytes, sizeof(entry));
+    event.about = entry.fid;
+    event.info.reset(entry.info);
+    return event;
+  };
+  std::thread asking([&] {
+    for (int i = 0; i < kTimes; ++i) {
+      Ask(whom);
+      if (next(asks_).kind != FI_CONNECTED) return;
+    }
+  });
+  int in_order = 0;
+  for (; in_order < kTimes; ++in_order) {
+    const Event request = next(listens_);
+    if (request.kind != FI_CONNREQ) break;
+    fid_ep* endpoint = listens_.NewEndpoint(request.info.get());
+    if (fi_accept(endpoint, nullptr, 0) != 0) break;
+    const Event connected = next(listens_);
+    if (connected.kind != FI_CONNECTED || connected.about != &endpoint->fid) break;
+  }
+  EXPECT_EQ(in_order, kTimes);
+  asking.join();
+}
 
 TEST_F(ConnectingTest, DataGoWithRequestAndAnswer) {
   OpenParties();
