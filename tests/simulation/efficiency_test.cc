@@ -2,6 +2,7 @@
 // again stay within 1.3 times those that the network took, for every controller.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>

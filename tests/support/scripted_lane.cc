@@ -1,6 +1,7 @@
 #include "tests/support/scripted_lane.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace paceline::support {

@@ -1,6 +1,7 @@
 #include "api/libfabric/src/av.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "api/libfabric/src/endpoint.h"

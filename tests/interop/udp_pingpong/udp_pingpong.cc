@@ -11,7 +11,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstring>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/interop/udp_pingpong/raw_socket.h"

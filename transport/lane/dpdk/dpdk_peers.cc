@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include <cstring>
+
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "transport/lane/udp/udp_address.h"

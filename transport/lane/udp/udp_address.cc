@@ -4,6 +4,7 @@
 #include <net/if.h>
 
 #include <charconv>
+#include <cstring>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

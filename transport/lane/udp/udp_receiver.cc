@@ -4,6 +4,7 @@
 #include <netinet/udp.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <limits>
 

@@ -2,6 +2,7 @@
 // never sent again elsewhere, and memory that was given back is never written.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -2,6 +2,7 @@
 // duplication, reordering, corruption, trimming, marks, black holes.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>

@@ -6,6 +6,7 @@
 #include <netinet/udp.h>
 
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <string>

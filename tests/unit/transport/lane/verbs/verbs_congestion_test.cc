@@ -1,4 +1,5 @@
 // What a verbs lane tells of congestion: marks of switches, and when what arrived did so.
+#include <cmath>
 #include <cstdlib>
 
 #include "tests/unit/transport/lane/verbs/verbs_fixture.h"
