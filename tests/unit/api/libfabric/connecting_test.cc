@@ -29,7 +29,7 @@ class ConnectingTest : public ConnectedTest {
 
 // A program that has its connection may ask for the next before who accepted has looked: the two are told of in order.
 TEST_F(ConnectingTest, WhoAcceptsReadsOfAConnectionBeforeThePeersNextRequest) {
-  constexpr int kTimes = 50;
+  constexpr int kTimes = 200;
   OpenParties();
   const std::vector<uint8_t> whom = NameOfPassive();
   const auto next = [](Party& party) {
