@@ -24,6 +24,9 @@ struct WaitPolicyOptions {
   Duration min_sleep = Duration::Micros(60);  // a timer due sooner is waited for awake
   // Of a lane that cannot wake us, or is full and cannot say when it is no longer.
   Duration least_blind_sleep = Duration::Micros(10), most_blind_sleep = Duration::Micros(200);
+
+  // More ranks than cores.
+  bool crowded() const { return local_ranks > allowed_cores; }
 };
 
 enum class WaitStep : uint8_t { kSpin, kYield, kSleep };
@@ -60,8 +63,7 @@ class WaitPolicy {
     return std::clamp(idle_ ? now - idle_since_ : Duration(), options_.least_blind_sleep, options_.most_blind_sleep);
   }
 
-  // More ranks than cores.
-  bool crowded() const { return options_.local_ranks > options_.allowed_cores; }
+  bool crowded() const { return options_.crowded(); }
   const WaitPolicyOptions& options() const { return options_; }
 
  private:

@@ -16,6 +16,7 @@ namespace {
 
 // Where senders ask for the acknowledgements that they wait for, the others may wait for an answer to ride on.
 constexpr Duration kUnawaitedAckDelay = Duration::Micros(200);
+constexpr Duration kUnawaitedAckDelayWhereCrowded = Duration::Micros(600);  // the answer needs a turn of its process
 
 Status CheckRange(const char* name, uint64_t value, uint64_t max) {
   if (value <= max) return Status();
@@ -100,7 +101,7 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   endpoint.last_ack_delay = endpoint.max_ack_delay / 4;
   if (options.prompt_acks) {
     endpoint.prompt_acks = true;
-    endpoint.last_ack_delay = kUnawaitedAckDelay;
+    endpoint.last_ack_delay = ToWaitOptions(options).crowded() ? kUnawaitedAckDelayWhereCrowded : kUnawaitedAckDelay;
   }
   if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
   if (options.peer_timeout_ms != 0) {

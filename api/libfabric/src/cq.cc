@@ -89,7 +89,7 @@ void Cq::Pop() {
 
 ssize_t Cq::Read(void* out, size_t count, fi_addr_t* sources) {
   const Domain::Guard guard(domain_);
-  if (entries_.empty()) domain_->Progress();
+  if (entries_.empty() || domain_->owes()) domain_->Progress();
   return Take(out, count, sources);
 }
 

@@ -56,6 +56,11 @@ class Domain : public fid_domain {
   void OnQueueFull() { ++full_queues_; }
   void OnQueueRead() { --full_queues_; }
   bool is_held_up() const { return full_queues_ > 0; }
+  // Sends of up to so many bytes are copied where nothing is asked of their completion.
+  size_t copied_bytes() const;
+  // A send has ended for the program and has yet to leave: the next look at a queue makes it, whatever the queue holds.
+  void Owe() { owes_ = true; }
+  bool owes() const { return owes_; }
   Operation* NewOperation() { return operations_.New(); }
   void Delete(Operation* operation) {
     injected_bytes_ -= operation->staged_injected;
@@ -118,6 +123,7 @@ class Domain : public fid_domain {
   uint32_t full_queues_ = 0;
   uint32_t waits_for_last_ = 0;
   uint64_t injected_bytes_ = 0;
+  bool owes_ = false;     // see Owe
   bool present_ = false;  // the program has called since the stand-in last looked
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
   Pool<Operation> operations_;

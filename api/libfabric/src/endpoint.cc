@@ -241,6 +241,11 @@ void Endpoint::Release(Operation* operation) {
 }
 
 void Endpoint::Complete(Operation* operation, const api::Completion& completion) {
+  if (!operation->told) Tell(operation, completion);
+  if (completion.released) Release(operation);
+}
+
+void Endpoint::Tell(Operation* operation, const api::Completion& completion) {
   const bool receive = (operation->flags & FI_RECV) != 0;
   api::OperationStatus status = completion.status;
   if (operation->discard && status == api::OperationStatus::kTruncated) status = api::OperationStatus::kOk;
@@ -275,7 +280,6 @@ void Endpoint::Complete(Operation* operation, const api::Completion& completion)
     }
     cq->Push(entry);
   }
-  if (completion.released) Release(operation);
 }
 
 bool Endpoint::TakeRemoteAccess(const api::Completion& completion, uint64_t kind) {

@@ -150,8 +150,9 @@ class Endpoint : public EndpointFid, public Usable {
   ssize_t AwaitLink(fi_addr_t peer);
   api::Connection* Reach(fi_addr_t peer, ssize_t* error);
   ssize_t Posted(PostResult result, Operation* operation, bool injected);
+  bool EndsAtOnce(const Operation& operation, size_t bytes) const;
   PostResult PostOn(api::Connection& connection, const Transmit& transmit, const api::Buffer& buffer,
-                    Operation* operation);
+                    Operation* operation, bool ends_at_once);
   static uint8_t* Stage(Operation* operation, size_t bytes);
   Counter* CounterOf(uint64_t flags) const;
   Operation* NewOperation(void* context, uint64_t flags, uint64_t kind);
@@ -161,6 +162,7 @@ class Endpoint : public EndpointFid, public Usable {
   ssize_t PostClaimed(const Receive& receive);
   std::optional<api::Match> MatchOf(const Receive& receive) const;  // nothing: from an address that nobody has
   static api::Buffer BufferOf(Vector vector, Operation* operation);
+  void Tell(Operation* operation, const api::Completion& completion);
   void Release(Operation* operation);
 
   Domain* domain_;

@@ -25,6 +25,7 @@ struct Operation {
   uint64_t flags = 0;                // what the completion says: FI_SEND | FI_MSG, ...
   Counter* counter = nullptr;        // counts it beside the endpoint's counters
   uint64_t asked = 0;                // the call's flags: whether its end is entered into the completion queue
+  bool told = false;                 // the program has its completion: what comes yet is ours alone
   bool discard = false;              // receives: the message is to be dropped, however long
   api::OperationId id = 0;           // receives that can be cancelled
   uint64_t room = 0;                 // receives: bytes of the buffer

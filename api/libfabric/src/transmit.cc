@@ -68,6 +68,17 @@ ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected)
   return ResultOf(result);
 }
 
+// Sends whose end means no more than that the program has its buffer back: FI_INJECT_COMPLETE of fi_cq(3), which those
+// get too that name no level, if they are short. They are copied, and nobody waits for an acknowledgement, which may
+// take a turn of the peer's process. Not what deferred work waits for, and not while a queue is full: nothing would
+// bound it.
+bool Endpoint::EndsAtOnce(const Operation& operation, size_t bytes) const {
+  constexpr uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+  if ((operation.flags & FI_SEND) == 0 || (operation.asked & kLater) != 0 || operation.counter != nullptr) return false;
+  if ((operation.asked & FI_INJECT) == 0 && bytes > domain_->copied_bytes()) return false;
+  return (operation.asked & kSilent) != 0 || !domain_->is_held_up();
+}
+
 ssize_t Endpoint::Post(const Transmit& transmit) {
   if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
@@ -82,7 +93,8 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   if (connection == nullptr) return error;
   Operation* operation = NewOperation(transmit.context, transmit.flags, KindOf(transmit.flags));
   api::Buffer buffer = {.bytes = bytes};
-  if (injected) {
+  const bool ends_at_once = EndsAtOnce(*operation, bytes);
+  if (injected || ends_at_once) {
     uint8_t* copy = operation->injected;
     if (bytes > sizeof(operation->injected)) {
       if (!domain_->TakeInjected(operation, bytes)) return Posted(PostResult::kTryAgain, operation, injected);
@@ -100,19 +112,24 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   } else if (!transmit.vector.empty()) {
     buffer.data = transmit.vector.front().iov_base;
   }
-  return Posted(PostOn(*connection, transmit, buffer, operation), operation, injected);
+  const PostResult result = PostOn(*connection, transmit, buffer, operation, ends_at_once);
+  if (result == PostResult::kOk && ends_at_once) {
+    Tell(operation, {.status = api::OperationStatus::kOk});
+    operation->told = true;
+    domain_->Owe();
+  }
+  return Posted(result, operation, injected);
 }
 
 PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmit, const api::Buffer& buffer,
-                            Operation* operation) {
+                            Operation* operation, bool ends_at_once) {
   const auto user_data = reinterpret_cast<uint64_t>(operation);
   const bool has_data = (transmit.flags & FI_REMOTE_CQ_DATA) != 0;
   if ((transmit.flags & (FI_READ | FI_WRITE)) == 0) {
     const uint64_t tag = (transmit.flags & FI_TAGGED) != 0 ? transmit.tag & ~kUntagged : kUntagged;
     const auto data = has_data ? std::optional(transmit.data) : std::nullopt;
     if ((transmit.flags & FI_DELIVERY_COMPLETE) != 0) return connection.SendToReceive(buffer, tag, data, user_data);
-    const bool counted = operation->counter != nullptr || CounterOf(operation->flags) != nullptr;
-    if ((transmit.flags & kSilent) != 0 && !counted) return connection.SendCopied(buffer, tag, data, user_data);
+    if (ends_at_once) return connection.SendCopied(buffer, tag, data, user_data);
     if (has_data) return connection.SendImmediate(buffer, tag, transmit.data, user_data);
     return connection.Send(buffer, tag, user_data);
   }

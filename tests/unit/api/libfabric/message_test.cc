@@ -307,6 +307,114 @@ TEST_F(MessageTest, InjectedBuffersAreTheProgramsAtOnce) {
   }
 }
 
+// What a look at the queue brings that is the first after the call, which cannot have an acknowledgement yet.
+class ShortSends : public MessageTest {
+ protected:
+  ~ShortSends() override { unsetenv("PACELINE_LOCAL_RANKS"); }
+
+  bool EndsAtOnce(size_t bytes, uint64_t flags) {
+    auto out = Pattern(bytes, 3);
+    std::vector<uint8_t> in(bytes);
+    iovec from = {out.data(), bytes};
+    const fi_msg_tagged send = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .tag = 5, .context = out.data()};
+    Post([&] { return fi_tsendmsg(a_.endpoint, &send, flags | FI_COMPLETION); });
+    fi_cq_tagged_entry entry = {};
+    const bool at_once = fi_cq_read(a_.cq, &entry, 1) == 1;
+    if (at_once) {
+      EXPECT_EQ(entry.op_context, out.data());
+      EXPECT_EQ(entry.flags, FI_SEND | FI_TAGGED);
+      std::fill(out.begin(), out.end(), uint8_t{0});
+    }
+    Post([&] { return fi_trecv(b_.endpoint, in.data(), bytes, nullptr, FI_ADDR_UNSPEC, 5, 0, in.data()); });
+    EXPECT_EQ(Take(b_).op_context, in.data());
+    EXPECT_EQ(in, Pattern(bytes, 3));
+    if (!at_once) {
+      EXPECT_EQ(Take(a_).op_context, out.data());
+    }
+    EXPECT_TRUE(a_.completions.empty());
+    return at_once;
+  }
+  void Connect() {
+    char byte = 0;
+    Post([&] { return fi_tinject(a_.endpoint, "x", 1, a_.peer, 1); });
+    Post([&] { return fi_trecv(b_.endpoint, &byte, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &byte); });
+    Take(b_);
+  }
+};
+
+TEST_F(ShortSends, EndWhenTheyAreCopiedUnlessMoreIsAsked) {
+  Open();
+  Connect();
+  EXPECT_TRUE(EndsAtOnce(1, 0));
+  EXPECT_TRUE(EndsAtOnce(256, 0));
+  EXPECT_TRUE(EndsAtOnce(256, FI_INJECT_COMPLETE));
+  EXPECT_TRUE(EndsAtOnce(16384, FI_INJECT));
+  EXPECT_FALSE(EndsAtOnce(257, 0));
+  for (const uint64_t level : {FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE}) {
+    EXPECT_FALSE(EndsAtOnce(1, level));
+    EXPECT_FALSE(EndsAtOnce(1, level | FI_INJECT));
+  }
+}
+
+TEST_F(ShortSends, MayBeLongerWhereRanksShareCores) {
+  setenv("PACELINE_LOCAL_RANKS", "4096", 1);
+  Open();
+  Connect();
+  EXPECT_TRUE(EndsAtOnce(4096, 0));
+  EXPECT_FALSE(EndsAtOnce(4097, 0));
+  EXPECT_FALSE(EndsAtOnce(1, FI_TRANSMIT_COMPLETE));
+}
+
+TEST_F(ShortSends, AreCountedAtOnceAndOnce) {
+  Open();
+  fid_cntr* sent = nullptr;
+  fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
+  ASSERT_EQ(fi_cntr_open(a_.domain, &attributes, &sent, nullptr), 0);
+  fid_ep* from = nullptr;
+  ASSERT_EQ(fi_endpoint(a_.domain, a_.info.get(), &from, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(from, &a_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(from, &a_.cq->fid, FI_RECV), 0);
+  ASSERT_EQ(fi_ep_bind(from, &sent->fid, FI_SEND), 0);
+  ASSERT_EQ(fi_enable(from), 0);
+  Post([&] { return fi_tsend(from, "x", 1, nullptr, a_.peer, 1, nullptr); });  // connects
+  const uint64_t before = fi_cntr_read(sent);
+  EXPECT_EQ(before, 1u);
+  ASSERT_EQ(fi_tsend(from, "x", 1, nullptr, a_.peer, 1, nullptr), 0);
+  EXPECT_EQ(fi_cntr_read(sent), 2u);
+  for (int i = 0; i < 2; ++i) {
+    char in = 0;
+    Post([&] { return fi_trecv(b_.endpoint, &in, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &in); });
+    EXPECT_EQ(Take(b_).op_context, &in);
+  }
+  for (int i = 0; i < 2000; ++i) MoveBoth();
+  EXPECT_EQ(fi_cntr_read(sent), 2u);
+  EXPECT_EQ(fi_close(&from->fid), 0);
+  EXPECT_EQ(fi_close(&sent->fid), 0);
+}
+
+TEST_F(ShortSends, DoNotFillAQueueBeyondItsRoom) {
+  Open();
+  Connect();
+  constexpr size_t kRoom = 8192, kSends = 10'000;  // of which each connection has at most 4,096 on their way
+  size_t posted = 0;
+  for (int turn = 0; turn < 1'000'000 && posted < kSends; ++turn) {
+    while (posted < kSends && fi_tsend(a_.endpoint, "x", 1, nullptr, a_.peer, 1, nullptr) == 0) ++posted;
+    b_.Read();
+  }
+  ASSERT_EQ(posted, kSends);
+  std::vector<fi_cq_tagged_entry> entries(kSends);
+  const ssize_t held = fi_cq_read(a_.cq, entries.data(), entries.size());
+  EXPECT_GE(held, static_cast<ssize_t>(kRoom));
+  EXPECT_LT(held, static_cast<ssize_t>(kRoom + 100));
+  EXPECT_TRUE(
+      Until([&] { return held + static_cast<ssize_t>(a_.completions.size()) == static_cast<ssize_t>(kSends); }));
+  char in = 0;
+  for (size_t i = 0; i < kSends; ++i) {
+    Post([&] { return fi_trecv(b_.endpoint, &in, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &in); });
+    ASSERT_EQ(Take(b_).op_context, &in) << i;
+  }
+}
+
 TEST_F(MessageTest, InjectedBytesAreBoundedAndComeBack) {
   Open();
   fid_cntr* acknowledged = nullptr;
@@ -322,7 +430,9 @@ TEST_F(MessageTest, InjectedBytesAreBoundedAndComeBack) {
   constexpr size_t kMost = (16 << 20) / 16384;
   const auto out = Pattern(a_.info->tx_attr->inject_size, 4);
   ASSERT_EQ(out.size(), 16384u);
-  const auto inject = [&] { return fi_tinject(from, out.data(), out.size(), a_.peer, 1); };
+  iovec bytes = {const_cast<uint8_t*>(out.data()), out.size()};
+  const fi_msg_tagged send = {.msg_iov = &bytes, .iov_count = 1, .addr = a_.peer, .tag = 1};
+  const auto inject = [&] { return fi_tsendmsg(from, &send, FI_INJECT | FI_TRANSMIT_COMPLETE); };
   Post(inject);  // connects
   // b's program does not call; what its stand-in moves in between is acknowledged.
   size_t count = 1;
