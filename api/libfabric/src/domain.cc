@@ -39,8 +39,6 @@ constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken w
 constexpr int kStandInPasses = 100;           // at a time: the program may be back
 // Longer than the core's own: where ranks share cores, to wait for a receive costs each of them a turn or two.
 constexpr uint32_t kEagerBytes = 65536;
-// To copy more costs more than a peer's turn, and where none is needed even this is too much.
-constexpr size_t kCopiedWhereCrowded = 4096;
 
 int Close(fid* object) {
   auto* domain = FromFid<Domain, fid_domain>(object);
@@ -114,8 +112,6 @@ bool Domain::TakeCompletions() {
   paceline_.Progress();  // a program that has what it waited for may not come back soon: what it owes leaves now
   return true;
 }
-
-size_t Domain::copied_bytes() const { return paceline_.crowded() ? kCopiedWhereCrowded : sizeof(Operation::injected); }
 
 void Domain::Progress() {
   present_ = true;

@@ -56,8 +56,6 @@ class Domain : public fid_domain {
   void OnQueueFull() { ++full_queues_; }
   void OnQueueRead() { --full_queues_; }
   bool is_held_up() const { return full_queues_ > 0; }
-  // Sends of up to so many bytes are copied where nothing is asked of their completion.
-  size_t copied_bytes() const;
   // A send has ended for the program and has yet to leave: the next look at a queue makes it, whatever the queue holds.
   void Owe() { owes_ = true; }
   bool owes() const { return owes_; }

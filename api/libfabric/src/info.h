@@ -20,6 +20,7 @@ inline constexpr const char* kProviderName = "paceline";
 inline constexpr uint32_t kProviderVersion = FI_VERSION(1, 0);
 inline constexpr uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x5043;  // address.h
 inline constexpr size_t kInjectBytes = 16384;           // what a send copies so that the program goes on at once
+inline constexpr size_t kCopiedBytes = 4096;            // the same, where the program did not ask for it by FI_INJECT
 inline constexpr size_t kMostInjectedBytes = 16 << 20;  // of a domain, copied and not yet acknowledged
 inline constexpr size_t kQueueSize = 1024;
 inline constexpr size_t kMostQueueSize = 4096;              // operations that a connection takes

@@ -68,15 +68,16 @@ ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected)
   return ResultOf(result);
 }
 
-// Sends whose end means no more than that the program has its buffer back: FI_INJECT_COMPLETE of fi_cq(3), which those
-// get too that name no level, if they are short. They are copied, and nobody waits for an acknowledgement, which may
-// take a turn of the peer's process. Not what deferred work waits for, and not while a queue is full: nothing would
-// bound it.
+// Sends that are over for the program once they are copied: short ones whose end means no more than that the buffer is
+// its own again, FI_INJECT_COMPLETE of fi_cq(3). With more ranks than cores also those that name no level: an
+// acknowledgement costs a turn of the peer's process. Not what deferred work waits for, and not while a queue is full:
+// nothing would bound it.
 bool Endpoint::EndsAtOnce(const Operation& operation, size_t bytes) const {
   constexpr uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
   if ((operation.flags & FI_SEND) == 0 || (operation.asked & kLater) != 0 || operation.counter != nullptr) return false;
-  if ((operation.asked & FI_INJECT) == 0 && bytes > domain_->copied_bytes()) return false;
-  return (operation.asked & kSilent) != 0 || !domain_->is_held_up();
+  if ((operation.asked & kSilent) != 0 && CounterOf(operation.flags) == nullptr) return true;
+  if ((operation.asked & FI_INJECT_COMPLETE) == 0 && !domain_->paceline().crowded()) return false;
+  return bytes <= ((operation.asked & FI_INJECT) != 0 ? kInjectBytes : kCopiedBytes) && !domain_->is_held_up();
 }
 
 ssize_t Endpoint::Post(const Transmit& transmit) {
@@ -116,7 +117,7 @@ ssize_t Endpoint::Post(const Transmit& transmit) {
   if (result == PostResult::kOk && ends_at_once) {
     Tell(operation, {.status = api::OperationStatus::kOk});
     operation->told = true;
-    domain_->Owe();
+    if (!injected) domain_->Owe();
   }
   return Posted(result, operation, injected);
 }

@@ -334,6 +334,10 @@ class ShortSends : public MessageTest {
     EXPECT_TRUE(a_.completions.empty());
     return at_once;
   }
+  void OpenCrowded() {
+    setenv("PACELINE_LOCAL_RANKS", "4096", 1);
+    Open();
+  }
   void Connect() {
     char byte = 0;
     Post([&] { return fi_tinject(a_.endpoint, "x", 1, a_.peer, 1); });
@@ -342,31 +346,32 @@ class ShortSends : public MessageTest {
   }
 };
 
-TEST_F(ShortSends, EndWhenTheyAreCopiedUnlessMoreIsAsked) {
+TEST_F(ShortSends, WaitForTheirPeersUnlessLessIsAsked) {
   Open();
   Connect();
+  for (const uint64_t flags : std::initializer_list<uint64_t>{0, FI_INJECT, FI_TRANSMIT_COMPLETE}) {
+    EXPECT_FALSE(EndsAtOnce(1, flags)) << flags;
+  }
+  EXPECT_TRUE(EndsAtOnce(4096, FI_INJECT_COMPLETE));
+  EXPECT_FALSE(EndsAtOnce(4097, FI_INJECT_COMPLETE));
+  EXPECT_TRUE(EndsAtOnce(16384, FI_INJECT | FI_INJECT_COMPLETE));
+}
+
+TEST_F(ShortSends, DoNotWaitWhereRanksShareCoresUnlessMoreIsAsked) {
+  OpenCrowded();
+  Connect();
   EXPECT_TRUE(EndsAtOnce(1, 0));
-  EXPECT_TRUE(EndsAtOnce(256, 0));
-  EXPECT_TRUE(EndsAtOnce(256, FI_INJECT_COMPLETE));
+  EXPECT_TRUE(EndsAtOnce(4096, 0));
+  EXPECT_FALSE(EndsAtOnce(4097, 0));
   EXPECT_TRUE(EndsAtOnce(16384, FI_INJECT));
-  EXPECT_FALSE(EndsAtOnce(257, 0));
   for (const uint64_t level : {FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE}) {
     EXPECT_FALSE(EndsAtOnce(1, level));
     EXPECT_FALSE(EndsAtOnce(1, level | FI_INJECT));
   }
 }
 
-TEST_F(ShortSends, MayBeLongerWhereRanksShareCores) {
-  setenv("PACELINE_LOCAL_RANKS", "4096", 1);
-  Open();
-  Connect();
-  EXPECT_TRUE(EndsAtOnce(4096, 0));
-  EXPECT_FALSE(EndsAtOnce(4097, 0));
-  EXPECT_FALSE(EndsAtOnce(1, FI_TRANSMIT_COMPLETE));
-}
-
 TEST_F(ShortSends, AreCountedAtOnceAndOnce) {
-  Open();
+  OpenCrowded();
   fid_cntr* sent = nullptr;
   fi_cntr_attr attributes = {.events = FI_CNTR_EVENTS_COMP};
   ASSERT_EQ(fi_cntr_open(a_.domain, &attributes, &sent, nullptr), 0);
@@ -393,7 +398,7 @@ TEST_F(ShortSends, AreCountedAtOnceAndOnce) {
 }
 
 TEST_F(ShortSends, DoNotFillAQueueBeyondItsRoom) {
-  Open();
+  OpenCrowded();
   Connect();
   constexpr size_t kRoom = 8192, kSends = 10'000;  // of which each connection has at most 4,096 on their way
   size_t posted = 0;
