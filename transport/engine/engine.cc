@@ -145,10 +145,20 @@ Time Engine::Poll(Time now) {
   if (received) endpoint_->FinishSegments(now);
   if (received || paused) more_to_send |= HandleTimeouts(now);
   if (received || more_to_send) SendAll(now);
-  for (uint32_t port = 0; port < ports; ++port) {
-    if (ports_[port]->more) return now;
-  }
-  return std::max(now, endpoint_->PollTimeout());
+  return NextPass(now);
+}
+
+Time Engine::Transmit(Time now) {
+  busy_ = false;
+  blocked_ = false;
+  if (std::exchange(unfinished_, false)) endpoint_->FinishSegments(now);
+  SendAll(now);
+  return NextPass(now);
+}
+
+Time Engine::NextPass(Time now) {
+  const bool more = std::any_of(ports_.begin(), ports_.end(), [](const auto& port) { return port->more; });
+  return more ? now : std::max(now, endpoint_->PollTimeout());
 }
 
 bool Engine::HandleTimeouts(Time now) {

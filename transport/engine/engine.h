@@ -50,8 +50,11 @@ class Engine final : private EndpointEnvironment {
   // One pass. Returns when it wants to be called again at the latest, provided that nothing arrives, nothing is posted
   // and no lane that was full becomes writable before: `now` itself when there is more to do at once.
   Time Poll(Time now);
+  // As Poll, but looks neither at the lanes nor at timers: what was posted leaves, and what is owed for what has
+  // arrived.
+  Time Transmit(Time now);
 
-  // True if the last Poll moved any segment.
+  // True if the last Poll or Transmit moved any segment.
   bool last_poll_was_busy() const { return busy_; }
   // True if segments wait for a lane that had no room.
   bool blocked_on_room() const { return blocked_; }
@@ -65,6 +68,7 @@ class Engine final : private EndpointEnvironment {
          std::unique_ptr<CongestionControl> congestion_control);
   void CheckStatus(uint32_t port, Time now);
   bool HandleTimeouts(Time now);  // false: none was due
+  Time NextPass(Time now);
   void ReceiveAll(uint32_t port, Time now);
   // It is not looked at in this pass.
   bool Rests(uint32_t port, Time now);

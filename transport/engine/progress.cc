@@ -83,7 +83,17 @@ bool Progress::Poll() {
   if (woken_.load(std::memory_order_acquire)) DrainWake();
   slept_in_vain_ = false;
   now_ = MonotonicNow();
-  next_ = engine_->Poll(now_);
+  return After(engine_->Poll(now_));
+}
+
+bool Progress::Transmit() {
+  slept_in_vain_ = false;
+  now_ = MonotonicNow();
+  return After(engine_->Transmit(now_));
+}
+
+bool Progress::After(Time next) {
+  next_ = next;
   if (!engine_->last_poll_was_busy()) return false;
   policy_.OnBusy();
   return true;

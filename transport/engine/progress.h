@@ -29,7 +29,9 @@ class Progress {
 
   // One pass of the engine at the current time. True if it moved anything.
   bool Poll();
-  // The time of the last Poll: recent enough for decisions of the same pass.
+  // The same without a look at what arrives (Engine::Transmit).
+  bool Transmit();
+  // The time of the last Poll or Transmit: recent enough for decisions of the same pass.
   Time now() const { return now_; }
   // When the engine wants the next pass at the latest.
   Time next() const { return next_; }
@@ -63,6 +65,7 @@ class Progress {
  private:
   Progress(Engine* engine, const WaitPolicyOptions& options);
   absl::Status Open();
+  bool After(Time next);
   bool PrepareLanes();
   void WatchWritable(bool on);
   void SetTimer(Time at);

@@ -242,6 +242,10 @@ class Context {
 
   // Manual progress: one pass. True if it moved anything. With a progress thread: false.
   bool Progress();
+  // Manual progress: what was posted leaves now, and what is owed for what has arrived (acknowledgements, credit), as
+  // far as it may; nothing is looked for. For who has what it waited for and may not call again soon: cheaper than
+  // Progress, as no lane is asked. With a progress thread: does nothing.
+  void Transmit();
   // Makes progress, adaptively spinning, yielding and sleeping, until a completion or a connection event is there, at
   // most for `timeout`. True if one is there.
   bool Wait(std::chrono::nanoseconds timeout);

@@ -73,6 +73,9 @@ Result<Connection> Context::Connect(const Handle& handle, const ConnectOptions& 
 CompletionQueue& Context::completions() { return impl_->queue(); }
 bool Context::crowded() const { return impl_->crowded(); }
 bool Context::Progress() { return !impl_->threaded() && impl_->Pass(); }
+void Context::Transmit() {
+  if (!impl_->threaded()) impl_->Transmit();
+}
 bool Context::Wait(std::chrono::nanoseconds timeout) { return impl_->Wait(timeout); }
 void Context::Interrupt() { impl_->Interrupt(); }
 std::vector<Counter> Context::counters() const { return impl_->Counters(); }

@@ -372,6 +372,11 @@ bool ContextImpl::Pass() {
   return busy;
 }
 
+void ContextImpl::Transmit() {
+  progress_->Transmit();
+  AfterPass();
+}
+
 Time ContextImpl::AfterPass() {
   DrainEvents();
   if (threaded_ && (FillRing() || event_seen_)) NotifyWaiters();

@@ -77,7 +77,8 @@ class ContextImpl {
   void DeregisterMemory(RegionId region);
 
   // ---- progress
-  bool Pass();  // manual only: one pass
+  bool Pass();      // manual only: one pass
+  void Transmit();  // manual only: what is posted and owed leaves, nothing is looked for
   // Makes progress until `done` (asked with the engine to itself) answers true. False: the time is over.
   bool WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout);
   bool Wait(std::chrono::nanoseconds timeout);

@@ -34,7 +34,7 @@ namespace {
 // A program that reads its queue over and over lets others have the core, perhaps the peer that it waits for, after so
 // many passes (some microseconds) that brought nothing; at once where there are more ranks than cores.
 constexpr uint32_t kPatience = 32;
-constexpr uint32_t kPassesBetweenCare = 64;   // of those that brought something: new peers need not wait for a pause
+constexpr uint32_t kPassesBetweenCare = 64;   // of those that brought something: nobody need wait for a pause
 constexpr int64_t kLongestSleepMillis = 100;  // another thread may have taken what this one waits for
 constexpr int kStandInPasses = 100;           // at a time: the program may be back
 // Longer than the core's own: where ranks share cores, to wait for a receive costs each of them a turn or two.
@@ -109,7 +109,7 @@ bool Domain::TakeCompletions() {
   if (count == 0) return false;
   for (size_t i = 0; i < count; ++i) Hand(batch[i]);
   deferred_->Run();
-  paceline_.Progress();  // a program that has what it waited for may not come back soon: what it owes leaves now
+  paceline_.Transmit();  // a program that has what it waited for may not come back soon: what it owes leaves now
   return true;
 }
 
@@ -118,7 +118,10 @@ void Domain::Progress() {
   armed_ = false;
   owes_ = false;
   const bool busy = TakeCompletions();
-  if (!busy || ++busy_passes_ % kPassesBetweenCare == 0) {
+  if (!busy) {
+    CareForConnections();
+  } else if (++busy_passes_ % kPassesBetweenCare == 0) {
+    paceline_.Progress();  // completions may be of the program's own doing: receives that it cancels
     CareForConnections();
   }
   if (busy) {
@@ -126,7 +129,9 @@ void Domain::Progress() {
     return;
   }
   deferred_->Run();
-  if (++idle_passes_ >= kPatience || paceline_.crowded()) sched_yield();
+  if (++idle_passes_ < kPatience && !paceline_.crowded()) return;
+  sched_yield();
+  if (TakeCompletions()) idle_passes_ = 0;  // the program may let others have the core as well before it comes back
 }
 
 void Domain::CareForConnections() {

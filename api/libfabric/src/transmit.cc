@@ -56,7 +56,7 @@ api::Connection* Endpoint::Reach(fi_addr_t peer, ssize_t* error) {
 ssize_t Endpoint::Posted(PostResult result, Operation* operation, bool injected) {
   if (result == PostResult::kOk) {
     // Nobody waits for its completion, so perhaps nobody moves data for a while: it leaves now.
-    if (injected) domain_->paceline().Progress();
+    if (injected) domain_->paceline().Transmit();
     return 0;
   }
   Release(operation);

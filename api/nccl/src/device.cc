@@ -93,7 +93,7 @@ bool Device::Pass() {
     busy = true;
     if (count < batch.size()) break;
   }
-  if (busy) context_->Progress();  // what is owed for what has come leaves now: NCCL may not call again soon
+  if (busy) context_->Transmit();  // what is owed for what has come leaves now: NCCL may not call again soon
   for (Listener* listener : listeners_) busy |= listener->TakeRequests();
   for (size_t i = 0; i < attended_.size();) {
     if (attended_[i]->Care()) {

@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 EngineOptions Options(bool replies_first = false) {
   EngineOptions options;
   options.endpoint.congestion_control = "none";
+  options.endpoint.prompt_acks = true;
   options.replies_first = replies_first;
   return options;
 }
@@ -112,6 +113,26 @@ TEST_P(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
   EXPECT_EQ(engines_[1]->endpoint().counters().retransmits, 0u);
 }
 
+TEST_P(EngineTest, TransmitsWhatIsPostedAndOwedWithoutALookAtTheLanes) {
+  std::vector<uint8_t> from(100, 3), to(100);
+  Exchange(from, to);
+  const int looks[] = {lanes_[0]->looks, lanes_[1]->looks};
+  engines_[1]->Transmit(now_);
+  EXPECT_TRUE(engines_[1]->last_poll_was_busy());
+  EXPECT_EQ(lanes_[1]->looks, looks[1]);
+  engines_[0]->Poll(now_);
+  const int after = lanes_[0]->looks;
+  EXPECT_GT(after, looks[0]);
+  engines_[0]->Transmit(now_);  // the acknowledgement, if Poll left it
+  EXPECT_EQ(lanes_[0]->looks, after);
+  Completion completion;
+  ASSERT_EQ(engines_[0]->endpoint().PollCompletions({&completion, 1}), 1u);
+  EXPECT_EQ(from, to);
+  EXPECT_EQ(engines_[1]->endpoint().PollCompletions({&completion, 1}), 0u);
+  for (int i = 0; i < 2; ++i) engines_[1]->Poll(now_);
+  EXPECT_EQ(engines_[1]->endpoint().PollCompletions({&completion, 1}), 1u);
+}
+
 TEST_P(EngineTest, TakesNothingForLostThatWasAnsweredWhileTheProcessPaused) {
   std::vector<uint8_t> from(12'000), to(12'000);
   Exchange(from, to);
@@ -160,6 +181,30 @@ TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
   EXPECT_TRUE((*engine)->last_poll_was_busy());
   EXPECT_TRUE(ours->sends.empty());
   EXPECT_GT((*engine)->Poll(now), now);
+}
+
+TEST(EngineTransmit, ForgetsNothingThatWaitsInALane) {
+  auto lane = std::make_unique<MemoryLane>(0);
+  MemoryLane other(1);
+  MemoryLane::Join(*lane, other);
+  MemoryLane* ours = lane.get();
+  std::vector<std::unique_ptr<Lane>> list;
+  list.push_back(std::move(lane));
+  auto engine = Engine::Create(Options(), std::move(list));
+  ASSERT_TRUE(engine.ok());
+  const uint8_t noise[4] = {};
+  TxSegment segment;
+  segment.header = noise;
+  segment.header_bytes = sizeof(noise);
+  const Time now = Time::FromNanos(1'000'000);
+  for (int i = 0; i < 300; ++i) other.Send({&segment, 1});
+  (*engine)->Poll(now);
+  ASSERT_GT(ours->waiting(), 0u) << "a look ends somewhere";
+  EXPECT_EQ((*engine)->Transmit(now), now);
+  while ((*engine)->Poll(now) == now) {
+  }
+  EXPECT_EQ(ours->waiting(), 0u);
+  EXPECT_GT((*engine)->Transmit(now), now);
 }
 
 // Not while another lane is busy, that is; and it misses nothing.

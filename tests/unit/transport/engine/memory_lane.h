@@ -44,6 +44,7 @@ class MemoryLane final : public Lane {
   bool may_wait = true;  // what PrepareToWait says
   int prepared = 0;      // how often it was asked
   int looks = 0;         // calls of Receive
+  size_t waiting() const { return arrived_.size(); }
   void set_costly_receive() { capabilities_.costly_receive = true; }
 
   std::string_view name() const override { return name_; }
