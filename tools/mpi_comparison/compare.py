@@ -16,7 +16,16 @@ import summary  # noqa: E402
 from comparison import console, hosts, output  # noqa: E402
 from transports import TRANSPORTS  # noqa: E402
 
+MOST_BYTES = 1 << 26  # the measuring program's bounds, said before anything runs
+MOST_SECONDS = 60
 LABELS = {transport.name: transport.label for transport in TRANSPORTS}
+
+
+def sizes(text):
+    for size in text.split(","):
+        if not size.isascii() or not size.isdigit() or not 8 <= int(size) <= MOST_BYTES or int(size) % 8 != 0:
+            raise argparse.ArgumentTypeError(f"{size or 'nothing'} is no multiple of 8 from 8 to {MOST_BYTES}")
+    return text
 
 
 def parse():
@@ -43,8 +52,10 @@ def parse():
     parser.add_argument(
         "--ranks", type=console.list_of(["2", "4", "8"]), default=["4", "8"], help="of the collectives: 2, 4, 8"
     )
-    parser.add_argument("--sizes", default="8,65536,1048576,16777216", help="bytes, of the collectives")
-    parser.add_argument("--pair-sizes", default="8,4096,65536,1048576", help="bytes, of the messages between two ranks")
+    parser.add_argument("--sizes", type=sizes, default="8,65536,1048576,16777216", help="bytes, of the collectives")
+    parser.add_argument(
+        "--pair-sizes", type=sizes, default="8,4096,65536,1048576", help="bytes, of the messages between two ranks"
+    )
     parser.add_argument("--no-pairs", action="store_true", help="collectives only")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="of measuring, each operation and size of a round")
@@ -52,8 +63,10 @@ def parse():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where Paceline was built")
     parser.add_argument("--program", type=pathlib.Path, help="to run in place of the measuring program")
     options = parser.parse_args()
-    if options.rounds < 1 or options.seconds <= 0 or options.timeout <= 0:
-        parser.error("--rounds, --seconds and --timeout must be above 0")
+    if options.rounds < 1 or options.timeout <= 0:
+        parser.error("--rounds and --timeout must be above 0")
+    if not 0.001 <= options.seconds <= MOST_SECONDS:
+        parser.error(f"--seconds must be from 0.001 to {MOST_SECONDS}")
     options.program = options.program or options.build / "bin/paceline_mpi_measure"
     for path in (options.program, options.build / "lib/libpaceline-fi.so"):
         if not path.exists():

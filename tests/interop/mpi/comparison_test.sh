@@ -27,6 +27,13 @@ holds 'all(0 < r["p50_us"]["median"] <= r["p99_us"]["median"] for r in d["result
 grep -q '^| alltoall 64 KiB |' "$work/comparison.md" || fail "no row for alltoall in the table"
 grep -q 'uPlot' "$work/comparison.html" || fail "no charts"
 
+for wrong in "--sizes nonsense" "--sizes 8,12" "--pair-sizes 134217728" "--sizes 8," "--seconds 61"; do
+  # shellcheck disable=SC2086
+  compare --program "$program" --transports ob1_tcp --ranks 2 $wrong
+  (($? == 2)) || fail "$wrong: not exit status 2"
+  grep -q -- "${wrong%% *}" "$work/output" || fail "$wrong: the message does not name it"
+done
+
 printf '#!/bin/sh\nexec sleep 600\n' >"$work/hangs"
 chmod +x "$work/hangs"
 compare --program "$work/hangs" --transports ob1_tcp --ranks 2 --no-pairs --timeout 2
