@@ -58,12 +58,12 @@ def parse():
     )
     parser.add_argument("--no-pairs", action="store_true", help="collectives only")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of measuring, each operation and size of a round")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of measuring, each operation and size of a round; 0.001 to 60")
     parser.add_argument("--timeout", type=float, default=90, help="seconds, of one start of mpirun")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where Paceline was built")
     parser.add_argument("--program", type=pathlib.Path, help="to run in place of the measuring program")
     options = parser.parse_args()
-    if options.rounds < 1 or options.timeout <= 0:
+    if options.rounds < 1 or not options.timeout > 0:
         parser.error("--rounds and --timeout must be above 0")
     if not 0.001 <= options.seconds <= MOST_SECONDS:
         parser.error(f"--seconds must be from 0.001 to {MOST_SECONDS}")

@@ -86,10 +86,10 @@ bool Progress::Poll() {
   return After(engine_->Poll(now_));
 }
 
-bool Progress::Transmit() {
+void Progress::Transmit() {
   slept_in_vain_ = false;
   now_ = MonotonicNow();
-  return After(engine_->Transmit(now_));
+  After(engine_->Transmit(now_));
 }
 
 bool Progress::After(Time next) {

@@ -30,7 +30,7 @@ class Progress {
   // One pass of the engine at the current time. True if it moved anything.
   bool Poll();
   // The same without a look at what arrives (Engine::Transmit).
-  bool Transmit();
+  void Transmit();
   // The time of the last Poll or Transmit: recent enough for decisions of the same pass.
   Time now() const { return now_; }
   // When the engine wants the next pass at the latest.
@@ -65,7 +65,7 @@ class Progress {
  private:
   Progress(Engine* engine, const WaitPolicyOptions& options);
   absl::Status Open();
-  bool After(Time next);
+  bool After(Time next);  // a pass of the engine, which wants the next one then; true if it moved anything
   bool PrepareLanes();
   void WatchWritable(bool on);
   void SetTimer(Time at);

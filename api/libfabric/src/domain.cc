@@ -117,17 +117,14 @@ void Domain::Progress() {
   present_ = true;
   armed_ = false;
   owes_ = false;
-  const bool busy = TakeCompletions();
-  if (!busy) {
-    CareForConnections();
-  } else if (++busy_passes_ % kPassesBetweenCare == 0) {
+  if (TakeCompletions()) {
+    idle_passes_ = 0;
+    if (++busy_passes_ % kPassesBetweenCare != 0) return;
     paceline_.Progress();  // completions may be of the program's own doing: receives that it cancels
     CareForConnections();
-  }
-  if (busy) {
-    idle_passes_ = 0;
     return;
   }
+  CareForConnections();
   deferred_->Run();
   if (++idle_passes_ < kPatience && !paceline_.crowded()) return;
   sched_yield();

@@ -159,52 +159,50 @@ INSTANTIATE_TEST_SUITE_P(Orders, EngineTest, ::testing::Bool(), [](const ::testi
   return order.param ? "RepliesFirst" : "AtOnce";
 });
 
-TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
-  auto lane = std::make_unique<MemoryLane>(0);
-  MemoryLane other(1);
-  MemoryLane::Join(*lane, other);
-  MemoryLane* ours = lane.get();
-  EngineOptions options = Options(true);
-  std::vector<std::unique_ptr<Lane>> list;
-  list.push_back(std::move(lane));
-  auto engine = Engine::Create(options, std::move(list));
-  ASSERT_TRUE(engine.ok());
-  const uint8_t junk[4] = {};
-  TxSegment segment;
-  segment.header = junk;
-  segment.header_bytes = sizeof(junk);
+// An engine with one lane, at whose other end is no engine.
+struct LoneEngine {
+  explicit LoneEngine(const EngineOptions& options) {
+    auto near = std::make_unique<MemoryLane>(0);
+    MemoryLane::Join(*near, far);
+    lane = near.get();
+    std::vector<std::unique_ptr<Lane>> lanes;
+    lanes.push_back(std::move(near));
+    engine = Engine::Create(options, std::move(lanes)).value();
+  }
+  void Noise(int packets) {
+    const uint8_t noise[4] = {};
+    TxSegment segment;
+    segment.header = noise;
+    segment.header_bytes = sizeof(noise);
+    for (int i = 0; i < packets; ++i) far.Send({&segment, 1});
+  }
+
   const Time now = Time::FromNanos(1'000'000);
-  (*engine)->Poll(now);
-  other.Send({&segment, 1});
-  ours->sends.clear();
-  EXPECT_EQ((*engine)->Poll(now), now);  // again at once
-  EXPECT_TRUE((*engine)->last_poll_was_busy());
-  EXPECT_TRUE(ours->sends.empty());
-  EXPECT_GT((*engine)->Poll(now), now);
+  MemoryLane far{1};
+  MemoryLane* lane = nullptr;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST(EngineRepliesFirst, WhatAPassReceivesIsAnsweredByTheNext) {
+  LoneEngine lone(Options(true));
+  lone.engine->Poll(lone.now);
+  lone.Noise(1);
+  lone.lane->sends.clear();
+  EXPECT_EQ(lone.engine->Poll(lone.now), lone.now);  // again at once
+  EXPECT_TRUE(lone.engine->last_poll_was_busy());
+  EXPECT_TRUE(lone.lane->sends.empty());
+  EXPECT_GT(lone.engine->Poll(lone.now), lone.now);
 }
 
 TEST(EngineTransmit, ForgetsNothingThatWaitsInALane) {
-  auto lane = std::make_unique<MemoryLane>(0);
-  MemoryLane other(1);
-  MemoryLane::Join(*lane, other);
-  MemoryLane* ours = lane.get();
-  std::vector<std::unique_ptr<Lane>> list;
-  list.push_back(std::move(lane));
-  auto engine = Engine::Create(Options(), std::move(list));
-  ASSERT_TRUE(engine.ok());
-  const uint8_t noise[4] = {};
-  TxSegment segment;
-  segment.header = noise;
-  segment.header_bytes = sizeof(noise);
-  const Time now = Time::FromNanos(1'000'000);
-  for (int i = 0; i < 300; ++i) other.Send({&segment, 1});
-  (*engine)->Poll(now);
-  ASSERT_GT(ours->waiting(), 0u) << "a look ends somewhere";
-  EXPECT_EQ((*engine)->Transmit(now), now);
-  while ((*engine)->Poll(now) == now) {
-  }
-  EXPECT_EQ(ours->waiting(), 0u);
-  EXPECT_GT((*engine)->Transmit(now), now);
+  LoneEngine lone(Options());
+  lone.Noise(300);
+  lone.engine->Poll(lone.now);
+  ASSERT_GT(lone.lane->waiting(), 0u) << "a look ends somewhere";
+  EXPECT_EQ(lone.engine->Transmit(lone.now), lone.now);
+  for (int i = 0; i < 3; ++i) lone.engine->Poll(lone.now);
+  EXPECT_EQ(lone.lane->waiting(), 0u);
+  EXPECT_GT(lone.engine->Transmit(lone.now), lone.now);
 }
 
 // Not while another lane is busy, that is; and it misses nothing.
