@@ -110,8 +110,9 @@ class SenderController {
   virtual void OnLoss(const LossSample& sample) = 0;
   virtual void OnGrant(const GrantSample& sample) { (void)sample; }
 
-  // The backlog (cleared bytes not yet sent) became this; called at least when it changes between zero and not zero.
-  // `tx_total` is the flow's cumulative count at this moment.
+  // The backlog (cleared bytes not yet sent) became this; called at least when it changes between zero and not zero,
+  // except for messages of one segment that the allowance lets go at once. `tx_total` is the flow's cumulative count at
+  // this moment.
   virtual void OnBacklog(Time now, uint64_t backlog_bytes, uint64_t tx_total) {
     (void)now, (void)backlog_bytes, (void)tx_total;
   }

@@ -57,6 +57,23 @@ void SmallMessages(size_t count) {
   }
 }
 
+// Messages of 64 bytes one way, 512 of them under way.
+void StreamedMessages(size_t count) {
+  Pair pair("tita", 1500);
+  const auto [a, b] = pair.Connect();
+  std::array<uint8_t, 64> out{}, in{};
+  std::array<Completion, 64> completions;
+  size_t to_send = 512, to_receive = 512;
+  for (size_t received = 0; received < count;) {
+    for (; to_receive > 0; --to_receive) pair.b().PostReceive(b, {.buffer = {in.data(), in.size()}}, pair.now());
+    for (; to_send > 0; --to_send) pair.a().PostSend(a, {.buffer = {out.data(), out.size()}}, pair.now());
+    for (int i = 0; i < 8; ++i) pair.Step(Duration::Micros(3));
+    for (size_t got; (got = pair.a().PollCompletions(completions)) > 0;) to_send += got;
+    for (size_t got; (got = pair.b().PollCompletions(completions)) > 0;) to_receive += got;
+    received += to_receive;
+  }
+}
+
 // Passes of an endpoint that has `connections` and nothing to do.
 void IdlePasses(size_t connections, size_t count) {
   Pair pair("tita");
@@ -76,11 +93,12 @@ struct Work {
 };
 
 int Main(int count, char** arguments) {
-  const std::array<Work, 6> all = {
+  const std::array<Work, 7> all = {
       Work{"segment_4096_unchecked", [](size_t n) { Segments(4096, false, n); }},
       Work{"segment_4096_checked", [](size_t n) { Segments(4096, true, n); }},
       Work{"segment_1376_checked", [](size_t n) { Segments(1376, true, n); }},
       Work{"message_64", SmallMessages},
+      Work{"message_64_streamed", StreamedMessages},
       Work{"idle_pass_10_connections", [](size_t n) { IdlePasses(10, n); }},
       Work{"idle_pass_1000_connections", [](size_t n) { IdlePasses(1000, n); }},
   };

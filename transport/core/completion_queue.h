@@ -4,17 +4,19 @@
 // Thread rule: the endpoint's thread.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <deque>
 #include <span>
 
+#include "transport/base/sequence_window.h"
 #include "transport/core/types.h"
 
 namespace paceline {
 
 class CompletionQueue {
  public:
-  explicit CompletionQueue(uint32_t bound) : bound_(bound) {}
+  explicit CompletionQueue(uint32_t bound) : queue_(std::bit_ceil(std::clamp(bound, 1u, 1u << 31))), bound_(bound) {}
 
   // Takes a place for a completion to come; false at the bound.
   bool Reserve() {
@@ -40,20 +42,20 @@ class CompletionQueue {
   // Fills a reserved place.
   void Push(const Completion& completion) {
     --reserved_;
-    queue_.push_back(completion);
+    queue_.PushBack() = completion;
   }
   size_t Poll(std::span<Completion> out) {
     size_t n = 0;
     while (n < out.size() && !queue_.empty()) {
-      out[n++] = queue_.front();
-      queue_.pop_front();
+      out[n++] = queue_[queue_.begin()];
+      queue_.PopFront();
     }
     return n;
   }
   bool empty() const { return queue_.empty(); }
 
  private:
-  std::deque<Completion> queue_;
+  SequenceWindow<Completion> queue_;
   uint32_t bound_;
   uint64_t reserved_ = 0;
   uint64_t for_peers_ = 0;  // of these

@@ -34,7 +34,6 @@ void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time n
     own_.AddReceive(receive);
     OnReady(*receive);
   }
-  demand_changed_ = true;
   FinishBurst(now);
 }
 

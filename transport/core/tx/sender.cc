@@ -81,7 +81,7 @@ void Sender::FailAll(OperationStatus status) {
   while (TxMessage* message = sending_.front()) Finish(message, status);
   while (TxMessage* message = in_flight_.front()) Finish(message, status);
   while (TxMessage* message = flushes_.front()) Finish(message, status);
-  timeout_at_ = stuck_at_ = next_send_ = fence_at_ = Time::Never();
+  stuck_at_ = next_send_ = fence_at_ = Time::Never();
   state_->demand_pending = state_->fence_pending = 0;
   state_->ready_ports = 0;
   probe_due_ = 0;
@@ -319,7 +319,8 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   }
   const uint32_t remote = peer_->routes.remote_of[port];
   Flow& flow = ActiveFlow(remote, now);
-  TellBacklog(flow, now);
+  // Messages of one segment mostly leave at once: the controller hears of those that do not.
+  if (!sending_.empty() || !retransmit_.empty()) TellBacklog(flow, now);
   const Port& local = context_->ports[port];
   const uint32_t burst_limit = std::max(1u, local.capabilities.burst_segments);
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
@@ -353,6 +354,10 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     if (packet.bytes > 0) {
       const bool single = !packet.retransmission && packet.message->single;
       if (const Blocked by = CheckAllowance(allowance, flow, packet.bytes, single, now); by != Blocked::kNo) {
+        if (!flow.had_backlog) {
+          TellBacklog(flow, now);
+          continue;
+        }
         if (blocked == Blocked::kNo) blocked = by;
         if (single || singles_.empty()) break;
         continue;
@@ -418,6 +423,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     in_burst += packet.count;
     if (packet.bytes > 0) flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
   }
+  TellBacklog(flow, now);
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
   FindNextSend();

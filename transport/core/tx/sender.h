@@ -244,7 +244,8 @@ class Sender {
   void QueueRetransmit(uint64_t psn);  // of a message that is not held
   void Uncount(Outstanding& entry);    // it is not to be sent again, or not yet
   void CompleteFlushes();
-  void RearmTimeout();
+  // Of the packets outstanding: when to ask, or to take them for lost.
+  Time TimeoutAt() const;
   void ArmStuckTimer(Time now);
   // A port that looks at it now could find something to do.
   bool NeedsPort() const;
@@ -311,10 +312,9 @@ class Sender {
   std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again
   uint32_t fence_tries_ = 0;                                      // since the newest began
-  uint8_t trials_ = 0;       // bit per local port: a packet is on its way to try it
-  uint64_t floor_told_;      // newest base that a packet with a header carried (placed writes carry none)
-  bool tell_floor_ = false;  // with the next probes: acknowledgements do not tell of writes that may have arrived
-  Time timeout_at_ = Time::Never();
+  uint8_t trials_ = 0;             // bit per local port: a packet is on its way to try it
+  uint64_t floor_told_;            // newest base that a packet with a header carried (placed writes carry none)
+  bool tell_floor_ = false;        // with the next probes: acknowledgements do not tell of writes that may have arrived
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
   Time stuck_since_;                // without the credit that backlog() waits for

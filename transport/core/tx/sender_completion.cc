@@ -139,7 +139,6 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
   while (!message->held_packets.empty()) {
     outstanding_[TakeFromFront(message->held_packets)].state = Outstanding::State::kResolved;
   }
-  RearmTimeout();
 }
 
 void Sender::CompleteFlushes() {

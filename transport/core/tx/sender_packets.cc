@@ -44,7 +44,6 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
     if (backoff_ == 0) probes_ = 0;  // after a time-out only an acknowledgement ends the back-off
   }
   outstanding_count_ += packet.count;
-  RearmTimeout();
   return first;
 }
 

@@ -49,16 +49,13 @@ Duration Sender::Timeout() const {
          context_->options.max_ack_delay;
 }
 
-void Sender::RearmTimeout() {
-  if (outstanding_count_ == 0) {
-    timeout_at_ = Time::Never();
-    return;
-  }
+Time Sender::TimeoutAt() const {
+  if (outstanding_count_ == 0) return Time::Never();
   const Duration delay =
       probes_ < kProbesBeforeTimeout
           ? ProbeDelay() * (int64_t{1} << probes_)
           : std::max(Timeout() * (int64_t{1} << std::min(backoff_, kMaxDoublings)), ProbeDelay() * 4);
-  timeout_at_ = last_progress_ + std::min(delay, kLongestTimeout);
+  return last_progress_ + std::min(delay, kLongestTimeout);
 }
 
 // The connection's own ports, or all of them while none of its own can be trusted.
@@ -86,7 +83,7 @@ void Sender::FindNextSend() {
 }
 
 Time Sender::PollTimeout() const {
-  Time next = std::min({timeout_at_, stuck_at_, next_send_, fence_at_});
+  Time next = std::min({TimeoutAt(), stuck_at_, next_send_, fence_at_});
   for (const Flow& flow : flows_) {
     if (flow.controller != nullptr) next = std::min(next, flow.controller->PollTimeout());
   }
@@ -120,12 +117,11 @@ void Sender::HandleTimeout(Time now) {
     state_->ready_ports = AllPorts();
   }
   if (fence_at_ <= now) HandleFenceTimeout(now);
-  if (timeout_at_ > now) return;
+  if (TimeoutAt() > now) return;
   state_->ready_ports = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
     probe_due_ = AllPorts();
     ++probes_;
-    RearmTimeout();
     return;
   }
   ++context_->counters.timeouts;
@@ -157,7 +153,6 @@ void Sender::HandleTimeout(Time now) {
   ++backoff_;
   last_progress_ = now;
   AdvanceBase();
-  RearmTimeout();
 }
 
 // Probes will follow on the new way: when one of them is acknowledged, what was written before and has not arrived is
@@ -272,7 +267,6 @@ void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
   telemetry_news_ = false;
   AdvanceBase();
   if (totals.progress) FenceIfOverdue(now);
-  RearmTimeout();
   if (totals.progress && NeedsPort()) state_->ready_ports = AllPorts();
 }
 
@@ -426,7 +420,6 @@ void Sender::HandleTrimmed(const wire::TrimmedFrame& frame, Time now) {
   }
   ReportLosses(now);
   AdvanceBase();
-  RearmTimeout();
 }
 
 void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {

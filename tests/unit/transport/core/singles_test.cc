@@ -81,5 +81,64 @@ TEST(SinglesWithoutCreditTest, GoAsFarAsTheControllerAllows) {
   EXPECT_EQ(sent(), 10'000u);
 }
 
+// Lets messages of one segment go up to `single_end`, and all others once it has heard of a backlog: so do algorithms
+// that start when there is something to send.
+class StartsWhenTold final : public SenderController {
+ public:
+  StartsWhenTold(uint64_t single_end, std::vector<bool>* told) : single_end_(single_end), told_(told) {}
+  void OnAck(const AckSample&) override {}
+  void OnLoss(const LossSample&) override {}
+  void OnBacklog(Time, uint64_t bytes, uint64_t) override {
+    told_->push_back(bytes > 0);
+    started_ |= bytes > 0;
+  }
+  Allowance allowance() const override {
+    return {.credit_end = started_ ? uint64_t{1} << 40 : 0, .single_end = single_end_};
+  }
+
+ private:
+  const uint64_t single_end_;
+  std::vector<bool>* const told_;
+  bool started_ = false;
+};
+
+struct StartsWhenToldControl final : public CongestionControl {
+  std::unique_ptr<SenderController> NewSender(const FlowInfo&, const PortInfo&, Time) override {
+    return std::make_unique<StartsWhenTold>(single_end, told);
+  }
+  std::unique_ptr<ReceiverController> NewReceiver(const PortInfo&) override { return nullptr; }
+  uint64_t single_end = 0;
+  std::vector<bool>* told = nullptr;
+};
+
+// Sends this, with this `single_end`, and returns what the controller heard.
+std::vector<bool> ToldOf(size_t bytes, uint64_t single_end) {
+  std::vector<bool> told;
+  WorldOptions options;
+  options.new_congestion_control = [&](uint32_t) {
+    auto control = std::make_unique<StartsWhenToldControl>();
+    control->single_end = single_end;
+    control->told = &told;
+    return control;
+  };
+  ScriptedWorld world(options);
+  const ConnectionId connection = world.Establish(0, 1).first;
+  std::vector<uint8_t> out(bytes);
+  SendRequest request;
+  request.buffer = {out.data(), bytes, kUnregistered};
+  EXPECT_EQ(world.endpoint(0).PostSend(connection, request, world.now()), PostResult::kOk);
+  world.RunFor(Duration::Micros(20));  // before any timer would ask again
+  EXPECT_EQ(world.endpoint(0).counters().tx_data_bytes, bytes);
+  return told;
+}
+
+TEST(BacklogTest, AControllerDoesNotHearOfASingleThatMayGo) { EXPECT_EQ(ToldOf(1000, 10'000), std::vector<bool>()); }
+
+TEST(BacklogTest, OneThatHasToWaitIsToldOfAndTriedAgainAtOnce) {
+  EXPECT_EQ(ToldOf(1000, 0), (std::vector<bool>{true, false}));
+}
+
+TEST(BacklogTest, LongerMessagesAreToldOf) { EXPECT_EQ(ToldOf(10'000, 20'000), (std::vector<bool>{true, false})); }
+
 }  // namespace
 }  // namespace paceline::support
