@@ -59,7 +59,13 @@ class Mutator {
       case 3:  // a byte of the header, signed again
       case 4:
         if (packet.header_bytes == 0) break;
-        packet.bytes[where % packet.header_bytes] = value;
+        // Or of the payload, and then nobody checks it.
+        if ((what & 0x80) != 0 && packet.bytes.size() > packet.header_bytes) {
+          packet.bytes[packet.header_bytes + where % (packet.bytes.size() - packet.header_bytes)] = value;
+          packet.bytes[1] |= wire::kNoPayloadCrc;
+        } else {
+          packet.bytes[where % packet.header_bytes] = value;
+        }
         Sign(packet);
         break;
       case 5:
@@ -158,6 +164,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   send(0, 30'000, 1);
   send(0, 5000, 2);
   send(0, 9000, 3);
+  for (uint64_t tag = 5; tag <= 10; ++tag) {  // in one packet
+    if (tag % 2 == 0) receive(1, 40 + tag, tag, now);
+    send(0, 40 + tag, tag);
+  }
   left.PostWrite(a,
                  {.buffer = buffer(20'000).local(),
                   .remote = remote,
@@ -181,6 +191,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   send(1, 20'000, 4);
   world.RunFor(Duration::Millis(5));
   receive(1, 9000, 3, world.now());
+  for (uint64_t tag = 5; tag <= 10; tag += 2) receive(1, 40 + tag, tag, world.now());
   receive(0, 20'000, 4, world.now());
   world.RunFor(Duration::Millis(300));
   left.Close(a, world.now());

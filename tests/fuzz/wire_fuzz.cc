@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "transport/base/limits.h"
+#include "transport/wire/bundle.h"
 #include "transport/wire/frames.h"
 #include "transport/wire/handshake.h"
 #include "transport/wire/packet.h"
@@ -60,7 +61,22 @@ void CheckPresence(const wire::PresencePacket& packet) {
           again->tagged == packet.tagged && again->tag == packet.tag);
 }
 
+// Its sends are parts of it, in their order, and write it again, but for what is reserved.
+void CheckBundle(std::span<const uint8_t> bundle) {
+  std::vector<uint8_t> again(bundle.size());
+  uint8_t* to = again.data();
+  std::span<const uint8_t> rest = bundle;
+  for (wire::BundledSend send; wire::ReadBundled(rest, &send);) {
+    Require(!send.data.empty() && send.data.data() + send.data.size() == rest.data());
+    Require(to + wire::BundledBytes(send.data.size(), send.has_immediate) <= again.data() + again.size());
+    to = wire::WriteBundled(send, to);
+  }
+  Require(wire::IsBundle(bundle) == (rest.empty() && !bundle.empty()));
+  Require(to - again.data() == rest.data() - bundle.data());
+}
+
 void ParseBody(std::span<const uint8_t> body) {
+  CheckBundle(body);
   if (const auto init = wire::ParseInit(body)) CheckHello(init->hello);
   if (const auto accept = wire::ParseAccept(body)) CheckHello(accept->hello);
   wire::ParseCookie(body);

@@ -35,7 +35,7 @@ def _ring(size, least):
         unit="million segments/s",
         more_is_better=True,
         note="What the protocol alone costs: two endpoints of the whole transport in one process, polled in turn. "
-        + ("A message for each segment." if size == 64 else "Messages of 1 MiB."),
+        + ("A message for each segment; several of them share a packet." if size == 64 else "Messages of 1 MiB."),
         contenders=[
             Contender("tita", f"{WHOLE}, tita", OURS, m.dpdk("ring_endpoints", "tita", str(size), RATE)),
             Contender("none", f"{WHOLE}, no controller", OURS, m.dpdk("ring_endpoints", "none", str(size), RATE)),

@@ -80,6 +80,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.segment_bytes = peer.segment_bytes;
   peer_.atomics = peer.atomics;
   peer_.fences = peer.fences;
+  peer_.bundles = peer.bundles;
   peer_.routes = OpenRoutes(*context_->environment, context_->ports, peer.addresses);
   peer_.reach = peer_.routes.Reach();
   const uint32_t all = (1u << context_->ports.size()) - 1;

@@ -12,6 +12,7 @@
 #include "cc/congestion_control.h"
 #include "transport/base/pool.h"
 #include "transport/base/random.h"
+#include "transport/core/burst_memory.h"
 #include "transport/core/completion_queue.h"
 #include "transport/core/counters.h"
 #include "transport/core/device_copies.h"
@@ -49,7 +50,8 @@ struct CoreContext {
   uint32_t trailer_bytes = 0;       // of protection, at the end of every header
   Random random{1};
   MemoryTable memory;
-  DeviceCopies device_copies;
+  BurstMemory burst_memory;
+  DeviceCopies device_copies{&burst_memory};
   CompletionQueue completions{1};
   std::vector<Port> ports;
   Pool<TxMessage> tx_messages;
@@ -151,6 +153,7 @@ struct PeerInfo {
   bool encrypted : 1 = false;  // what a card would place by itself goes as packets
   bool atomics : 1 = false;    // understands wire::MessageKind::kAtomic
   bool fences : 1 = false;     // answers wire::FenceFrame
+  bool bundles : 1 = false;    // understands wire::MessageKind::kBundle
   uint8_t remote_ports = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
   uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit

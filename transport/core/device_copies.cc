@@ -1,19 +1,13 @@
 #include "transport/core/device_copies.h"
 
-#include <algorithm>
-
 #include "transport/core/endpoint.h"
 
 namespace paceline {
 
-void DeviceCopies::Reserve(size_t most_bytes) {
-  host_bytes_.resize(std::max(host_bytes_.size(), TxBurst::kSegments * most_bytes));
-}
-
 const uint8_t* DeviceCopies::FromDevice(ConnectionId connection, int device, const uint8_t* from, size_t bytes) {
-  uint8_t* const to = host_bytes_.data() + used_;
+  uint8_t* const to = burst_memory_->Next();
   if (!Note(environment_->CopyFromDevice(device, to, from, bytes), connection, bytes)) return nullptr;
-  used_ += bytes;
+  burst_memory_->Use(bytes);
   return to;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/core/burst_memory.h"
 #include "transport/core/counters.h"
 #include "transport/core/types.h"
 
@@ -20,16 +21,12 @@ class EndpointEnvironment;
 
 class DeviceCopies {
  public:
+  explicit DeviceCopies(BurstMemory* burst_memory) : burst_memory_(burst_memory) {}
   void Start(EndpointEnvironment* environment, EndpointCounters* counters) {
     environment_ = environment;
     counters_ = counters;
   }
-  // Room for the payloads of one burst, of `most_bytes` each. To be called before the first FromDevice.
-  void Reserve(size_t most_bytes);
-
-  // A burst begins: what FromDevice gave is no longer read.
-  void BeginBurst() { used_ = 0; }
-  // The same bytes in host memory, until the next burst begins; nullptr: the copy failed.
+  // The same bytes in `burst_memory`, until the next burst begins; nullptr: the copy failed.
   const uint8_t* FromDevice(ConnectionId connection, int device, const uint8_t* from, size_t bytes);
   // False: the copy failed.
   bool ToDevice(ConnectionId connection, int device, uint8_t* to, const uint8_t* from, size_t bytes);
@@ -41,10 +38,9 @@ class DeviceCopies {
  private:
   bool Note(bool copied, ConnectionId connection, size_t bytes);
 
+  BurstMemory* burst_memory_;
   EndpointEnvironment* environment_ = nullptr;
   EndpointCounters* counters_ = nullptr;
-  std::vector<uint8_t> host_bytes_;
-  size_t used_ = 0;
   std::vector<ConnectionId> failed_;
 };
 

@@ -57,6 +57,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     most_payload_ = std::max<size_t>(most_payload_, port.info.segment_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
+  context_.burst_memory.SetPacketBytes(most_payload_);
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
   // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
   first_generation_ = static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & kGenerationMask;
@@ -85,7 +86,6 @@ RegionId Endpoint::Impl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* b
 
 RegionId Endpoint::Impl::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access) {
   if (!memory.on_device() || (access & kRemoteAtomic) != 0) return kUnregistered;
-  context_.device_copies.Reserve(most_payload_);
   return AddRegion({.base = static_cast<uint8_t*>(memory.base),
                     .bytes = memory.bytes,
                     .access = access,
@@ -252,6 +252,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   const uint32_t features = hello.features;
   peer.atomics = (features & wire::kFeatureAtomics) != 0;
   peer.fences = (features & wire::kFeatureFences) != 0;
+  peer.bundles = (features & wire::kFeatureBundles) != 0;
   const uint8_t ports = ReachOf(peer.addresses);
   wire::AcceptPacket accept{
       .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello(ports)};

@@ -122,6 +122,7 @@ struct EstablishedPeer {
   uint32_t segment_bytes = 0;          // 0: as large as our ports allow
   bool atomics = true;                 // it understands wire::MessageKind::kAtomic
   bool fences = true;                  // it answers wire::FenceFrame
+  bool bundles = true;                 // it understands wire::MessageKind::kBundle
   uint64_t remote_group = 0;           // FlowInfo::remote_group
   Duration base_rtt;                   // zero: not known
   // Bit per local port: data of this connection goes through these, and credit is handed out there, as long as one of

@@ -19,8 +19,8 @@ wire::Hello Endpoint::Impl::OurHello(uint8_t ports) const {
     hello.segment_bytes = std::min(hello.segment_bytes, port.info.segment_bytes);
     address = port.address;
   }
-  hello.features =
-      wire::kFeatureAtomics | wire::kFeatureFences | (WantsChecksum(ports, 0) ? wire::kFeaturePayloadCrc : 0u);
+  hello.features = wire::kFeatureAtomics | wire::kFeatureFences | wire::kFeatureBundles |
+                   (WantsChecksum(ports, 0) ? wire::kFeaturePayloadCrc : 0u);
   if (identity_.has_value()) {
     hello.features |= wire::kFeatureProtected | (context_.options.encrypt ? wire::kFeatureEncryption : 0u);
   }
@@ -153,6 +153,7 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   peer.segment_bytes = packet->hello.segment_bytes;
   peer.atomics = (packet->hello.features & wire::kFeatureAtomics) != 0;
   peer.fences = (packet->hello.features & wire::kFeatureFences) != 0;
+  peer.bundles = (packet->hello.features & wire::kFeatureBundles) != 0;
   std::unique_ptr<SecureChannel> channel;
   if (identity_.has_value()) {
     channel = FinishKeyExchange(*connection, *packet, body);

@@ -237,7 +237,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   room = std::min(room, TxBurst::kSegments);
   if (!reply_peers_.empty()) ReleaseReplyPeers();
   FeedStarvedQueues(now);
-  context_.device_copies.BeginBurst();
+  context_.burst_memory.BeginBurst();
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
   // Acknowledgements of connections that have data wait for it, as riders; what found no packet goes behind the data,

@@ -38,6 +38,7 @@ enum Feature : uint32_t {
   kFeatureEncryption = 8,       // payloads shall be encrypted
   kFeatureAtomics = 16,         // the sender understands MessageKind::kAtomic
   kFeatureFences = 32,          // the sender answers FenceFrame
+  kFeatureBundles = 64,         // the sender understands MessageKind::kBundle
 };
 
 using HandshakeTag = std::array<uint8_t, 16>;

@@ -44,7 +44,7 @@ constexpr auto kSameInRun = [] {
 }();
 
 // The block that a kind has behind the fields of all, without an immediate; by MessageKind.
-constexpr std::array<uint8_t, kLastMessageKind + 1> kKindBytes = {0, 8, 16, 16, 8, 32, 32, 16, 16, 16, 24};
+constexpr std::array<uint8_t, kLastMessageKind + 1> kKindBytes = {0, 8, 16, 16, 8, 32, 32, 16, 16, 16, 24, 0};
 
 bool HasRemote(MessageKind kind) {
   return kind == MessageKind::kWrite || kind == MessageKind::kAnnounce || kind == MessageKind::kReadRequest ||
@@ -182,6 +182,7 @@ bool Parse(const CommonHeader& common, std::span<const uint8_t> packet, DataHead
     case MessageKind::kWrite:
     case MessageKind::kReadRequest:
     case MessageKind::kAnnounce:
+    case MessageKind::kBundle:
       break;
   }
   if (immediate_bytes > 0) header.immediate = FixedReader<8>(at + kKindBytes[kind]).U64();
@@ -292,6 +293,7 @@ size_t EncodeData(const DataHeader& header, std::span<uint8_t> buffer) {
     case MessageKind::kWrite:
     case MessageKind::kReadRequest:
     case MessageKind::kAnnounce:
+    case MessageKind::kBundle:
       break;
   }
   if (immediate_bytes > 0) FixedWriter<8>(at + kKindBytes[kind]).U64(header.immediate);

@@ -85,8 +85,9 @@ enum class MessageKind : uint8_t {
   kFailure = 8,         // no payload; the request named by `request` was refused with `value` as status
   kAnnounce = 9,        // a write that travels by remote placement: key, offset, length and immediate, no payload
   kAtomic = 10,         // payload: the vectors that its operation needs. Answered by kReadResponse if it fetches
+  kBundle = 11,  // payload: several sends (bundle.h), of which the header names the first; offset 0, length all of it
 };
-inline constexpr uint8_t kLastMessageKind = 10;
+inline constexpr uint8_t kLastMessageKind = 11;
 
 //  Data header, 64 bytes with the common header, then the block of its kind:
 //
@@ -120,7 +121,7 @@ struct DataHeader {
   uint32_t backlog = 0;         // cleared bytes not yet sent, in units of 64, rounded up, saturating
   uint32_t tx_total = 0;        // payload bytes transmitted on this flow, this packet included, low bits
   uint32_t lost_total = 0;      // payload bytes found lost on this flow, low bits
-  uint32_t match_sequence = 0;  // kSend: its number among the sends of this direction
+  uint32_t match_sequence = 0;  // kSend, kBundle: its number among the sends of this direction
   // By kind:
   uint64_t tag = 0;
   uint64_t remote_key = 0, remote_offset = 0;

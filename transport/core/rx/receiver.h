@@ -173,6 +173,7 @@ class Receiver {
     return run.message != nullptr && messages_.Contains(run.number) && messages_[run.number].message == run.message &&
            !run.message->failed && !run.message->spoilt;
   }
+  Taken HandleBundle(const wire::DataHeader& bundle, const Arrival& arrival);
   RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
 

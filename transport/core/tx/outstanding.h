@@ -19,15 +19,16 @@ struct Outstanding {
     kQueuedDead,  // in such a list, but no longer wanted (its copy arrived after all, or the message ended)
     kGhost,       // sent again under another number; kept for a while to notice that the verdict was wrong
   };
-  enum class Kind : uint8_t { kSegment, kAnnouncement, kProbe };
+  enum class Kind : uint8_t { kSegment, kAnnouncement, kProbe, kBundle };
 
-  TxMessage* message = nullptr;   // null: probes, and once resolved
+  TxMessage* message = nullptr;   // null: probes, bundles, and once resolved
   Time sent_at;                   // kGhost: when the other copy was sent
-  uint64_t offset = 0;            // of the segment in its message
-  uint64_t next = 0;              // in a PsnList; kGhost: the packet that went instead
+  uint64_t offset = 0;            // of the segment in its message; kBundle: number of its first message
+  uint64_t next = 0;              // in a PsnList; kGhost, but of a bundle: the packet that went instead
   uint64_t previous_on_path = 0;  // packet sent before on the same path; 0: none
   uint32_t bytes = 0;             // payload
   uint16_t entropy = 0;
+  uint16_t messages = 0;  // of a bundle
   uint8_t local_port = 0;
   uint8_t remote_port = 0;
   State state = State::kResolved;

@@ -328,7 +328,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment
   size_t filled = 0;
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
-    Packet packet;
+    Packet packet{.local_port = static_cast<uint8_t>(port)};
     const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
       if (!RoomFor(lost)) break;
@@ -342,10 +342,11 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       packet.message = message;
       packet.offset = message->next_offset;
       packet.bytes = SegmentBytes(*message, message->next_offset);
+      if (message->single) Bundle(packet);
     } else {
       break;
     }
-    const bool stays_packet = packet.retransmission && !outstanding_[lost].written;
+    const bool stays_packet = packet.retransmission ? !outstanding_[lost].written : packet.message->bundled;
     if (packet.message->device != kNoDevice && packet.bytes > 0 && !stays_packet &&
         LeaveToCard(*packet.message, port, now)) {
       break;
@@ -367,7 +368,6 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       entropy = Paths(port).Next();
       in_burst = 0;
     }
-    packet.local_port = static_cast<uint8_t>(port);
     packet.entropy = entropy;
     // What once went as a packet stays one: its first copy may still arrive, and the receiver can tell copies of
     // packets apart, but not a packet from a write of the same bytes.
@@ -400,21 +400,22 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       packet.count = flow.pacer.Send(packet.count, wire_bytes, allowance.pacing_rate, slack, now);
     }
     const uint64_t bytes = uint64_t{packet.bytes} * packet.count;
+    bool asks_for_ack = message->asks_for_ack && message->unsent_bytes() <= bytes;
     if (!packet.retransmission) {
       singles_in_turn_ = message->single && !sending_.empty() ? singles_in_turn_ + 1 : 0;
-      message->next_offset += bytes;
-      unsent_bytes_ -= bytes;
-      if (message->unsent_bytes() == 0) {
-        message->link.Unlink();
-        in_flight_.PushBack(message);
-        message->state = TxMessage::State::kInFlight;
+      if (packet.kind == Outstanding::Kind::kBundle) {
+        asks_for_ack = FillBundle(packet);
+      } else if (message->unsent_bytes() == bytes) {
+        message->bundled = false;
+        AllSent(message);
+      } else {
+        message->next_offset += bytes;
+        unsent_bytes_ -= bytes;
       }
     }
     packet.ack_from =
         packet.retransmission ? 0 : FirstToAsk(packet.count, packet.bytes, allowance.window_bytes, flow.in_flight);
-    if (message->asks_for_ack && message->unsent_bytes() == 0) {
-      packet.ack_from = std::min(packet.ack_from, packet.count - 1);
-    }
+    if (asks_for_ack) packet.ack_from = std::min(packet.ack_from, packet.count - 1);
     flow.tx_total += bytes;
     flow.in_flight += bytes;
     Emit(packet, burst, at + filled, now);
@@ -432,6 +433,14 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   }
   if (filled == room) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
+}
+
+// The rest of it goes now.
+void Sender::AllSent(TxMessage* message) {
+  unsent_bytes_ -= message->unsent_bytes();
+  message->next_offset = message->payload_bytes;
+  in_flight_.PushBack(message);
+  message->state = TxMessage::State::kInFlight;
 }
 
 // How many packets from this one on, of at most `room`, can leave as a run.

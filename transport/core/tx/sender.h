@@ -1,9 +1,10 @@
 // The sending half of a connection: messages in posting order become segments, segments become packets on paths;
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
-// Files: sender.cc (posting, filling bursts), sender_packets.cc (what goes into packets), sender_credit.cc (grants,
-// clearance), sender_recovery.cc (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths),
-// sender_device.cc (memory of GPUs), sender_completion.cc (how messages end).
+// Files: sender.cc (posting, filling bursts), sender_packets.cc (what goes into packets), sender_bundles.cc (small
+// sends in one packet), sender_credit.cc (grants, clearance), sender_recovery.cc (acknowledgements, verdicts,
+// time-outs), sender_fence.cc (writes on dead paths), sender_device.cc (memory of GPUs), sender_completion.cc (how
+// messages end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
@@ -157,9 +158,10 @@ class Sender {
   // What goes into one packet; or into a run of them, which differ only in what part of the message they have: they
   // follow each other on one path, none is sent again or written, and no acknowledgement rides on them.
   struct Packet {
-    TxMessage* message = nullptr;  // null: probe
+    TxMessage* message = nullptr;  // null: probe; of a bundle the first
     Outstanding::Kind kind = Outstanding::Kind::kSegment;
     uint32_t count = 1;                // in the run
+    uint16_t messages = 1;             // in a bundle
     uint64_t offset = 0;               // of the first
     uint32_t bytes = 0;                // of each
     const uint8_t* payload = nullptr;  // null with bytes > 0: phantom
@@ -173,6 +175,7 @@ class Sender {
   void TellOfRead(const TxMessage& answer, OperationStatus status);
   void BecomeFailure(TxMessage* answer);
   void StopSending(TxMessage* message);
+  void AllSent(TxMessage* message);
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
@@ -188,6 +191,15 @@ class Sender {
   bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
+
+  // sender_bundles.cc
+  void Bundle(Packet& packet) const;
+  bool FillBundle(Packet& packet);
+  template <typename Function>
+  void ForOpenMessages(const Outstanding& bundle, Function function);
+  void BundleAcked(const Outstanding& bundle);
+  void BundleAckedLate(const Outstanding& bundle);
+  void BundleLost(uint64_t psn, Time now);
 
   // sender_device.cc
   // The key of the memory that the message is in, on the lane of this port; 0: its card did not take it.

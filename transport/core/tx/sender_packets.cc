@@ -20,9 +20,14 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   const size_t path = packet.local_port * entropies_ + packet.entropy;
   uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
   Outstanding entry;
-  entry.message = packet.message;
   entry.sent_at = now;
-  entry.offset = packet.offset;
+  if (packet.kind == Outstanding::Kind::kBundle) {
+    entry.offset = packet.message->number;
+    entry.messages = packet.messages;
+  } else {
+    entry.message = packet.message;
+    entry.offset = packet.offset;
+  }
   entry.previous_on_path = last;
   entry.bytes = packet.bytes;
   entry.entropy = packet.entropy;
@@ -162,7 +167,10 @@ wire::DataHeader Sender::HeaderOf(const Packet& packet, const Flow& flow, uint64
   header.fetch = message->answer_bytes > 0;
   header.request = message->request;
   header.value = message->value;
-  if (message->has_immediate) {
+  if (packet.kind == Outstanding::Kind::kBundle) {
+    header.kind = wire::MessageKind::kBundle;
+    header.length = packet.bytes;
+  } else if (message->has_immediate) {
     header.flags |= wire::kHasImmediate;
     header.immediate = message->immediate;
   }
@@ -176,7 +184,7 @@ bool Sender::MayRide(const Packet& packet) const {
   if (!acks_->pending()) return false;
   const LaneCapabilities& lane = context_->ports[packet.local_port].capabilities;
   if (lane.nominal_header) return false;
-  if (packet.bytes > 0 && !packet.retransmission) {
+  if (packet.bytes > 0 && !packet.retransmission && !packet.message->single) {
     const uint64_t behind = packet.message->payload_bytes - packet.offset - packet.bytes;
     if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return false;
   }

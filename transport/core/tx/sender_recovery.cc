@@ -176,7 +176,8 @@ void Sender::ResetSilentPaths() {
 void Sender::RetryHeld() {
   for (TxMessage* message = waiting_.front(); message != nullptr;) {
     TxMessage* next = waiting_.Next(message);
-    const bool was_sent = message->payload_bytes == 0 || message->payload_bytes > message->unsent_bytes();
+    const bool was_sent =
+        message->payload_bytes == 0 || message->payload_bytes > message->unsent_bytes() || message->bundled;
     if (message->held && was_sent) Clear(message);
     message = next;
   }
@@ -287,7 +288,8 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   Outstanding& first = outstanding_[psn];
   TxMessage* message = first.message;
   const uint64_t burst = std::max(1u, context_->ports[first.local_port].capabilities.burst_segments);
-  const uint64_t most = first.written ? psn + 1 : std::min(end, psn + burst);
+  const bool bundle = first.kind == Outstanding::Kind::kBundle;
+  const uint64_t most = first.written || bundle ? psn + 1 : std::min(end, psn + burst);
   first.message = nullptr;
   first.state = Outstanding::State::kResolved;
   newest_acked_sent_at_ = std::max(newest_acked_sent_at_, first.sent_at);
@@ -323,6 +325,7 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   health_.OnAck(first.local_port);
   if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
   DetectPathGaps(psn, now);
+  if (bundle) BundleAcked(first);
   if (message != nullptr) SegmentsAcked(message, first.kind, count);
   return next;
 }
@@ -335,12 +338,16 @@ void Sender::OnAckedLate(uint64_t psn, AckTotals& totals, Time now) {
       Unneeded(entry);
       break;
     case Outstanding::State::kGhost: {
+      entry.state = Outstanding::State::kResolved;
+      if (entry.kind == Outstanding::Kind::kBundle) {
+        BundleAckedLate(entry);
+        break;
+      }
       // The copy is not needed either, wherever it is.
       uint64_t copy = entry.next;
       while (outstanding_[copy].state == Outstanding::State::kGhost) copy = outstanding_[copy].next;
       // What a card may still be reading stays the message's.
       if (!outstanding_[copy].written) Unneeded(outstanding_[copy]);
-      outstanding_[psn].state = Outstanding::State::kResolved;
       break;
     }
     case Outstanding::State::kOutstanding:
@@ -459,6 +466,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
     ++new_losses_[i].lost_packets;
   }
   state_->ready_ports = AllPorts();
+  if (entry.kind == Outstanding::Kind::kBundle) return BundleLost(psn, now);
   TxMessage* message = entry.message;
   if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
     trials_ &= static_cast<uint8_t>(~(1u << entry.local_port));

@@ -76,7 +76,7 @@ TEST(SinglesWithoutCreditTest, GoAsFarAsTheControllerAllows) {
   send(10'000);  // three segments
   world.RunFor(Duration::Millis(1));
   EXPECT_EQ(sent(), 0u);
-  for (int i = 0; i < 20; ++i) send(1000);
+  for (int i = 0; i < 20; ++i) send(2000);
   world.RunFor(Duration::Millis(1));
   EXPECT_EQ(sent(), 10'000u);
 }
