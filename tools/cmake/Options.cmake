@@ -16,10 +16,10 @@ option(PACELINE_BUILD_TESTS "Build tests and benchmarks" ON)
 option(PACELINE_FUZZ "Build fuzz targets with libFuzzer (needs clang)" OFF)
 option(PACELINE_WERROR "Treat warnings as errors" ON)
 option(PACELINE_CCACHE "Use ccache when it is installed" OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT PACELINE_CCACHE)
-  set(precompile ON)
+if(PACELINE_CCACHE)
+  set(precompile OFF)  # it would have to be told
 else()
-  set(precompile OFF)  # ccache would have to be told; another compiler checks that each source includes what it uses
+  set(precompile ON)
 endif()
 option(PACELINE_PRECOMPILED_HEADERS "Read the headers used everywhere once" ${precompile})
 set(PACELINE_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")

@@ -2,7 +2,7 @@
 include(GoogleTest)
 
 # The standard headers, and what of Abseil and GoogleTest is everywhere, are compiled once: reading them takes a third of
-# a build. Sources still include what they use; the clang builds, which have none of this, see to that.
+# a build. Sources still include what they use; clang-tidy, which has none of this, sees to that.
 set(paceline_precompiled_headers
     <algorithm> <array> <chrono> <cmath> <cstdint> <cstring> <deque> <functional> <map> <memory> <optional> <set> <span>
     <string> <string_view> <utility> <vector>
@@ -81,13 +81,18 @@ function(paceline_leave_out name result)
 endfunction()
 
 # paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE] [SERIAL]
-# [WHOLE]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a skipped case
-# shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the program is one
-# ctest called NAME. The label `thorough` or `soak` keeps a test out of the default run of tools/test.
+# [WHOLE] [TOGETHER]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a
+# skipped case shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the
+# program is one ctest called NAME. TOGETHER: so it is under sanitizers, where a process takes longer to begin than most
+# cases to run; for programs whose cases leave nothing behind in the process. The label `thorough` or `soak` keeps a test out of the default run of tools/test.
 function(paceline_test name)
-  cmake_parse_arguments(ARG "SERIAL;WHOLE" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;WHOLE;TOGETHER" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if(ARG_TOGETHER AND PACELINE_SANITIZE)
+    set(ARG_WHOLE ON)
+    set(ARG_TIMEOUT 600)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
@@ -143,7 +148,7 @@ function(paceline_fuzzer name)
   else()
     add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_runner.cc)
     add_test(NAME ${name}_corpus COMMAND ${name} ${corpus})
-    set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 120 LABELS "fuzz")
+    set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 120 LABELS "fuzz" COST 50)  # early, as one is long
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)

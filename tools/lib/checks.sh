@@ -87,10 +87,10 @@ check_format() {
   sources | xargs clang-format --dry-run --Werror
 }
 
-# check_tidy FOLDERS: over the sources of the build whose path matches the regular expression.
+# check_tidy FOLDERS: over the sources of a build whose path matches the regular expression.
 check_tidy() {
-  local build=build/clang-asan
-  cmake --preset clang-asan -DPACELINE_BUILD_TESTS=ON >/dev/null || return 1
+  local build=build/tidy
+  cmake --preset clang-asan -B $build -DPACELINE_BUILD_TESTS=ON -DPACELINE_PRECOMPILED_HEADERS=OFF >/dev/null || return 1
   grep -o '"file": "[^"]*"' $build/compile_commands.json | cut -d'"' -f4 | grep -v /build/ | grep -E "$1" | sort -u |
     quietly $build/tidy.log xargs -P "$(nproc)" -n 4 clang-tidy -p $build --quiet --warnings-as-errors='*'
 }

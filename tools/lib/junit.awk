@@ -1,6 +1,6 @@
 # Reads the JUnit file that ctest writes. Prints why each test was skipped, and as last line the numbers of tests that
 # passed, failed and were skipped. Adds each test that failed, and the end of what it printed, to the file `failures`.
-BEGIN { kept = 60 }  # lines of a failed test that are shown
+BEGIN { kept = 120 }  # lines of a failed test that are shown
 function plain(text) {
   gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text); gsub(/&apos;/, "'", text)
   gsub(/&amp;/, "\\&", text)

@@ -47,4 +47,10 @@ report() {
   fi
 }
 
-finish() { exit $((failures > 0)); }
+# Where something failed, the kernel may know why.
+finish() {
+  ((failures > 0)) || exit 0
+  echo "the kernel's last words:"
+  dmesg | tail -n 15
+  exit 1
+}
