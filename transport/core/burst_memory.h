@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "transport/core/endpoint.h"
 
@@ -19,15 +19,15 @@ class BurstMemory {
   // A burst begins: what stands here is no longer read.
   void BeginBurst() { used_ = 0; }
   // Where the payload of one more packet of the burst has room. It stays free unless Use takes it. There is nothing of
-  // this memory until somebody asks for it.
+  // this memory until somebody asks for it, and of its pages only what bursts have used.
   uint8_t* Next() {
-    if (bytes_.empty()) bytes_.resize(TxBurst::kSegments * packet_bytes_);
-    return bytes_.data() + used_;
+    if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<uint8_t[]>(TxBurst::kSegments * packet_bytes_);
+    return bytes_.get() + used_;
   }
   void Use(size_t bytes) { used_ += bytes; }
 
  private:
-  std::vector<uint8_t> bytes_;
+  std::unique_ptr<uint8_t[]> bytes_;
   size_t packet_bytes_ = 0;
   size_t used_ = 0;
 };

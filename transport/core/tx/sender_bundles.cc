@@ -1,6 +1,8 @@
 // Small sends that stand ready when a burst is filled share packets: a bundle (wire/bundle.h). It is one packet to all
 // that counts packets. Its messages are known by their numbers alone, as some of them may end before it does; when it
 // is lost, those that are still open stand to be sent again as if they never had been.
+#include <algorithm>
+
 #include "transport/core/tx/sender.h"
 #include "transport/wire/bundle.h"
 
@@ -9,6 +11,9 @@ namespace {
 
 // Of a message: more is not worth the copy.
 constexpr uint64_t kMostBundledBytes = 1024;
+// Of a bundle: the receiver is to begin with the first messages while the sender writes the next, also where a segment
+// is much longer; and what all messages of a packet share is little by then.
+constexpr uint32_t kMostBundleBytes = 4096;
 
 bool IsSmallSend(const TxMessage& message) {
   return message.kind == wire::MessageKind::kSend && message.payload_bytes > 0 &&
@@ -31,11 +36,12 @@ void Sender::Bundle(Packet& packet) const {
       context_->ports[packet.local_port].capabilities.nominal_header) {
     return;
   }
+  const uint32_t most = std::min(peer_->segment_bytes, kMostBundleBytes);
   uint32_t bytes = BytesInBundle(*last);
   uint16_t messages = 1;
   for (; next != nullptr; next = singles_.Next(next)) {
     if (!IsSmallSend(*next) || next->number != last->number + 1 || next->match_sequence != last->match_sequence + 1 ||
-        bytes + BytesInBundle(*next) > peer_->segment_bytes) {
+        bytes + BytesInBundle(*next) > most) {
       break;
     }
     bytes += BytesInBundle(*next);

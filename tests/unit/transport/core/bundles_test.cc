@@ -149,6 +149,18 @@ TEST_F(BundlesTest, APacketTakesAsManyAsItHasRoomFor) {
   EXPECT_EQ(bytes, (std::vector<uint32_t>{13 * 76, 13 * 76, 4 * 76})) << "76 bytes each, 1024 at most";
 }
 
+TEST_F(BundlesTest, APacketTakesNoMoreWhereASegmentIsLonger) {
+  WorldOptions options;
+  options.packet_capabilities.max_packet_bytes = 20'000;
+  Start(options);
+  std::vector<uint32_t> bytes;
+  HookData([&](const wire::DataHeader&, NetworkPacket& packet, Fate&) { bytes.push_back(packet.payload_bytes); });
+  PostSends(100, 64);
+  PostReceives();
+  AwaitSent();
+  EXPECT_EQ(bytes, (std::vector<uint32_t>{53 * 76, 47 * 76})) << "76 bytes each, 4096 at most";
+}
+
 // What is long, empty, announced, or no send goes alone, and what is behind it does not pass it.
 TEST_F(BundlesTest, OthersGoAlone) {
   WatchKinds();
