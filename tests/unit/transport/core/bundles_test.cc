@@ -21,6 +21,7 @@ struct Sent {
   uint64_t pattern = 0;
   uint64_t send = 0;
   uint64_t receive = 0;
+  GuardedBuffer* out = nullptr;
   GuardedBuffer* in = nullptr;
 };
 
@@ -50,14 +51,15 @@ class BundlesFixture : public CoreFixture {
   void PostSends(size_t count, size_t bytes, uint64_t tag = 0) {
     for (size_t i = 0; i < count; ++i) {
       Sent sent{.pattern = 100 + sent_.size()};
-      sent.send = Send(0, NewFilled(bytes, sent.pattern), tag);
+      sent.out = &NewFilled(bytes, sent.pattern);
+      sent.send = Send(0, *sent.out, tag);
       sent_.push_back(sent);
     }
   }
   void PostReceives(uint64_t tag = 0) {
     for (Sent& sent : sent_) {
       if (sent.receive != 0) continue;
-      sent.in = &NewBuffer(kSegment);
+      sent.in = &NewBuffer(std::max(kSegment, sent.out->size()));
       sent.receive = Receive(1, *sent.in, tag);
     }
   }
@@ -181,7 +183,8 @@ TEST_F(BundlesTest, OthersGoAlone) {
 TEST_F(BundlesTest, ASendThatIsToMeetItsReceiveGoesAlone) {
   WatchKinds();
   PostSends(1, 64);
-  Sent sent{.pattern = 7, .send = SendToReceive(0, NewFilled(64, 7), 0)};
+  GuardedBuffer& out = NewFilled(64, 7);
+  Sent sent{.pattern = 7, .send = SendToReceive(0, out, 0), .out = &out};
   sent_.push_back(sent);
   PostSends(1, 64);
   PostReceives();
@@ -301,7 +304,18 @@ TEST_F(BundlesTest, TheConnectionEndsWithSomeUnderWay) {
 }
 
 // Whatever the network does.
-class BundlesAnywhereTest : public BundlesFixture, public testing::WithParamInterface<CoreSetup> {};
+class BundlesAnywhereTest : public BundlesFixture, public testing::WithParamInterface<CoreSetup> {
+ protected:
+  // What a send has completed of is the application's again, which writes something else there.
+  void SpoilWhatIsSent() {
+    host(0).on_completion = [this, keep = host(0).on_completion](const Completion& completion) {
+      keep(completion);
+      for (const Sent& sent : sent_) {
+        if (sent.send == completion.user_data) sent.out->Fill(~sent.pattern);
+      }
+    };
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Setups, BundlesAnywhereTest, testing::ValuesIn(AllCoreSetups()), CoreSetupName);
 
 TEST_P(BundlesAnywhereTest, SmallSendsArriveOnceAndInOrder) {
@@ -311,6 +325,7 @@ TEST_P(BundlesAnywhereTest, SmallSendsArriveOnceAndInOrder) {
     WorldOptions options = Options(GetParam());
     if (seed % 3 == 0) options.endpoint.unexpected_bytes = 20 * (sizeof(RxMessage) + 64);
     Start(options);
+    SpoilWhatIsSent();
     Random random(seed);
     network().SetHook([&random](NetworkPacket& packet, Fate& fate) {
       fate.drop = random.Below(10) == 0;
@@ -322,6 +337,7 @@ TEST_P(BundlesAnywhereTest, SmallSendsArriveOnceAndInOrder) {
     });
     for (int round = 0; round < 20; ++round) {
       PostSends(1 + random.Below(30), 1 + random.Below(200));
+      if (random.Below(3) == 0) PostSends(1, 1 + random.Below(40'000));
       if (random.Below(2) == 0) PostReceives();
       world().RunFor(Duration::Micros(static_cast<int64_t>(random.Below(20))));
     }
