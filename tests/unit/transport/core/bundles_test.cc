@@ -180,6 +180,21 @@ TEST_F(BundlesTest, OthersGoAlone) {
   EXPECT_EQ(kinds_, (std::vector{kBundle, kSend, kBundle, kBundle, kWrite, kBundle}));
 }
 
+// Their numbers do not follow each other: that of what waits in another queue is between them.
+TEST_F(BundlesTest, SendsAroundALongWriteGoAlone) {
+  WatchKinds();
+  GuardedBuffer& written = NewBuffer(3 * kSegment);
+  const RemoteMemory remote = Export(1, written, kRemoteWrite);
+  PostSends(1, 64);
+  Write(0, NewFilled(3 * kSegment, 9), remote);
+  PostSends(1, 64);
+  PostReceives();
+  AwaitSent();
+  using enum wire::MessageKind;
+  EXPECT_EQ(kinds_, (std::vector{kSend, kSend, kWrite, kWrite, kWrite}));
+  EXPECT_TRUE(written.Holds(9));
+}
+
 TEST_F(BundlesTest, ASendThatIsToMeetItsReceiveGoesAlone) {
   WatchKinds();
   PostSends(1, 64);
@@ -246,6 +261,28 @@ TEST_F(BundlesTest, OneThatComesLateIsTakenOnce) {
   }
 }
 
+// Then the second copy is not missed.
+TEST_F(BundlesTest, OneThatComesLateIsEnough) {
+  HookData([seen = 0](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+    if (header.kind != wire::MessageKind::kBundle) return;
+    ++seen;
+    if (seen == 1) fate.extra_delay = Duration::Micros(45);
+    fate.overtake = true;
+    fate.drop = seen == 2;
+  });
+  PostSends(16, 50);
+  PostReceives();
+  for (int i = 0; i < 6; ++i) {
+    world().RunFor(Duration::Micros(10));
+    PostSends(1, 50);
+    PostReceives();
+  }
+  AwaitSent();
+  world().RunFor(Duration::Millis(10));
+  EXPECT_EQ(endpoint(0).counters().retransmits, 1u);
+  EXPECT_EQ(endpoint(1).counters().rx_duplicates, 0u);
+}
+
 // Of a packet with one send that makes no sense none is taken.
 TEST_F(BundlesTest, OneWithASendThatMakesNoSenseIsNotTaken) {
   const auto change = [](const std::function<void(std::vector<uint8_t>&)>& how) {
@@ -291,6 +328,9 @@ TEST_F(BundlesTest, SomeOfAPacketArePutOff) {
   world().RunFor(Duration::Millis(2));
   EXPECT_GT(endpoint(1).counters().not_ready_sent, 0u);
   EXPECT_EQ(endpoint(1).counters().unexpected_messages, 50u);
+  const uint64_t sent = endpoint(0).counters().tx_data_packets;
+  world().RunFor(Duration::Millis(50));
+  EXPECT_EQ(endpoint(0).counters().tx_data_packets, sent) << "what was put off waits to be cleared";
   PostReceives();
   AwaitSent();
 }

@@ -65,6 +65,7 @@ TEST_F(BundleTest, SendsThatMakeNoSenseAreNone) {
   std::vector<uint8_t> empty = bytes_;
   empty[0] = 0;
   EXPECT_FALSE(IsBundle(empty));
+  EXPECT_FALSE(IsBundle(std::vector<uint8_t>(BundledBytes(0, false)))) << "one without data and nothing behind it";
   for (int bit = 1; bit < 8; ++bit) {
     std::vector<uint8_t> flags = bytes_;
     flags[2] = static_cast<uint8_t>(1 << bit);
