@@ -2,7 +2,8 @@
 include(GoogleTest)
 
 # The standard headers, and what of Abseil and GoogleTest is everywhere, are compiled once: reading them takes a third of
-# a build. Sources still include what they use; clang-tidy, which has none of this, sees to that.
+# a build. Sources still include what they use; clang-tidy, which has none of this, sees to that: in CI for the
+# libraries that it reads there, by `tools/test --tidy` for all.
 set(paceline_precompiled_headers
     <algorithm> <array> <chrono> <cmath> <cstdint> <cstring> <deque> <functional> <map> <memory> <optional> <set> <span>
     <string> <string_view> <utility> <vector>
@@ -84,7 +85,8 @@ endfunction()
 # [WHOLE] [TOGETHER]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a
 # skipped case shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the
 # program is one ctest called NAME. TOGETHER: so it is under sanitizers, where a process takes longer to begin than most
-# cases to run; for programs whose cases leave nothing behind in the process. The label `thorough` or `soak` keeps a test out of the default run of tools/test.
+# cases to run; for programs whose cases leave nothing behind in the process. The label `thorough` or `soak` keeps a test
+# out of the default run of tools/test.
 function(paceline_test name)
   cmake_parse_arguments(ARG "SERIAL;WHOLE;TOGETHER" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)

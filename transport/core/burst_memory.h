@@ -1,4 +1,5 @@
-// Payloads that cannot be sent from where they are, and so are put together or copied, for the packets of one burst.
+// Payloads that cannot be sent from where they are, but are put together, copied or encrypted for the packets of one
+// burst.
 //
 // Thread rule: the endpoint's thread.
 #pragma once
@@ -13,22 +14,25 @@ namespace paceline {
 
 class BurstMemory {
  public:
-  // Most that one packet needs; to be called once, before the first Next.
-  void SetPacketBytes(size_t most) { packet_bytes_ = most; }
+  // The longest payload, in bytes; to be called once, before the first Next.
+  void SetMostPayload(size_t bytes) { most_payload_ = bytes; }
 
   // A burst begins: what stands here is no longer read.
   void BeginBurst() { used_ = 0; }
-  // Where the payload of one more packet of the burst has room. It stays free unless Use takes it. There is nothing of
-  // this memory until somebody asks for it, and of its pages only what bursts have used.
+  // Where one more payload has room, at most kPerPacket for each packet of the burst. It stays free unless Use takes
+  // it. There is nothing of this memory until somebody asks for it, and of its pages only what bursts have used.
   uint8_t* Next() {
-    if (bytes_ == nullptr) bytes_ = std::make_unique_for_overwrite<uint8_t[]>(TxBurst::kSegments * packet_bytes_);
+    if (bytes_ == nullptr) {
+      bytes_ = std::make_unique_for_overwrite<uint8_t[]>(TxBurst::kSegments * kPerPacket * most_payload_);
+    }
     return bytes_.get() + used_;
   }
   void Use(size_t bytes) { used_ += bytes; }
 
  private:
+  static constexpr size_t kPerPacket = 2;  // put together or copied, and then encrypted
   std::unique_ptr<uint8_t[]> bytes_;
-  size_t packet_bytes_ = 0;
+  size_t most_payload_ = 0;
   size_t used_ = 0;
 };
 

@@ -47,6 +47,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
   }
   crypto::Erase(context_.options.key_seed);
   context_.ports.resize(std::min<size_t>(ports.size(), limits::kMaxPorts));
+  uint32_t most_payload = 0;
   for (uint32_t i = 0; i < context_.ports.size(); ++i) {
     Port& port = context_.ports[i];
     port.index = i;
@@ -54,10 +55,10 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.address = ports[i].address;
     port.info = MakePortInfo(options, port.capabilities, context_.trailer_bytes);
     port.info.port_index = i;
-    most_payload_ = std::max<size_t>(most_payload_, port.info.segment_bytes);
+    most_payload = std::max(most_payload, port.info.segment_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
-  context_.burst_memory.SetPacketBytes(most_payload_);
+  context_.burst_memory.SetMostPayload(most_payload);
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
   // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
   first_generation_ = static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & kGenerationMask;

@@ -289,9 +289,7 @@ class Endpoint::Impl {
   CookieJar cookies_;
   SecretNumbers secret_numbers_;
   std::optional<Identity> identity_;  // with a cluster key
-  std::vector<uint8_t> encrypted_;    // payloads of the burst that is being filled, most_payload_ bytes each
-  size_t most_payload_ = 0;
-  std::vector<uint8_t> decrypted_;  // payload of the packet that is being handled
+  std::vector<uint8_t> decrypted_;    // payload of the packet that is being handled
   std::map<ReceiveQueueId, std::unique_ptr<ReceiveQueue>> receive_queues_;  // outlive the connections
   ReceiveQueueId next_receive_queue_ = 1;
   std::vector<Slot> slots_;

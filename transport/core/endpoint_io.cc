@@ -224,8 +224,8 @@ void Endpoint::Impl::Seal(Connection& connection, TxBurst& burst, size_t at, siz
     if (segment.payload != nullptr) payload = {segment.payload, segment.payload_bytes};
     uint8_t* encrypted = nullptr;
     if (channel->encrypts() && !payload.empty()) {
-      if (encrypted_.empty()) encrypted_.resize(TxBurst::kSegments * most_payload_);
-      encrypted = encrypted_.data() + i * most_payload_;
+      encrypted = context_.burst_memory.Next();
+      context_.burst_memory.Use(payload.size());
     }
     segment.header_bytes =
         static_cast<uint16_t>(channel->Seal(burst.headers[i], segment.header_bytes, payload, encrypted));

@@ -2,7 +2,8 @@
 // receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
 //
 // Files: receiver.cc (credit, receives), receiver_packets.cc (packets as they arrive), receiver_messages.cc (messages
-// of each kind from first packet to completion), receiver_matching.cc (sends meet receives).
+// of each kind from first packet to completion), receiver_bundles.cc (small sends in one packet), receiver_matching.cc
+// (sends meet receives).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once
@@ -173,9 +174,11 @@ class Receiver {
     return run.message != nullptr && messages_.Contains(run.number) && messages_[run.number].message == run.message &&
            !run.message->failed && !run.message->spoilt;
   }
-  Taken HandleBundle(const wire::DataHeader& bundle, const Arrival& arrival);
   RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
+
+  // receiver_bundles.cc
+  Taken HandleBundle(const wire::DataHeader& bundle, const Arrival& arrival);
 
   // receiver_matching.cc
   void AdvanceMatching();

@@ -97,10 +97,7 @@ bool Sender::UsesRegion(RegionId region) const {
   return uses(new_) || uses(answers_) || uses(waiting_) || uses(singles_) || uses(sending_) || uses(in_flight_);
 }
 
-TxMessage* Sender::FindMessage(uint32_t number_bits) {
-  const uint64_t number = Unwrap(number_bits, messages_.begin());
-  return messages_.Contains(number) ? messages_[number] : nullptr;
-}
+TxMessage* Sender::FindMessage(uint32_t number_bits) { return OpenMessage(Unwrap(number_bits, messages_.begin())); }
 
 void Sender::FinishRequest(TxMessage* message, OperationStatus status, uint64_t result) {
   message->value = result;

@@ -175,6 +175,8 @@ class Sender {
   void TellOfRead(const TxMessage& answer, OperationStatus status);
   void BecomeFailure(TxMessage* answer);
   void StopSending(TxMessage* message);
+  // The message with this number, or nullptr once it has ended.
+  TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
   void AllSent(TxMessage* message);
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
@@ -195,8 +197,6 @@ class Sender {
   // sender_bundles.cc
   void Bundle(Packet& packet) const;
   bool FillBundle(Packet& packet);
-  template <typename Function>
-  void ForOpenMessages(const Outstanding& bundle, Function function);
   void BundleAcked(const Outstanding& bundle);
   void BundleAckedLate(const Outstanding& bundle);
   void BundleLost(uint64_t psn, Time now);

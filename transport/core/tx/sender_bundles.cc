@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// Of a message: more is not worth the copy.
+// Of a message: its copy is to stay small beside what a packet costs.
 constexpr uint64_t kMostBundledBytes = 1024;
 // Of a bundle: the receiver is to begin with the first messages while the sender writes the next, also where a segment
 // is much longer; and what all messages of a packet share is little by then.
@@ -77,42 +77,39 @@ bool Sender::FillBundle(Packet& packet) {
   return asks_for_ack;
 }
 
-template <typename Function>
-void Sender::ForOpenMessages(const Outstanding& bundle, Function function) {
-  const uint64_t first = bundle.offset;
-  for (uint64_t number = first + bundle.messages; number-- > first;) {
-    if (TxMessage* message = messages_.Contains(number) ? messages_[number] : nullptr; message != nullptr) {
-      function(message);
-    }
-  }
-}
-
 void Sender::BundleAcked(const Outstanding& bundle) {
-  ForOpenMessages(bundle, [this](TxMessage* message) { SegmentsAcked(message, Outstanding::Kind::kSegment, 1); });
+  for (uint64_t i = 0; i < bundle.messages; ++i) {
+    TxMessage* message = OpenMessage(bundle.offset + i);
+    if (message != nullptr) SegmentsAcked(message, Outstanding::Kind::kSegment, 1);
+  }
 }
 
 // It had been found lost.
 void Sender::BundleAckedLate(const Outstanding& bundle) {
-  ForOpenMessages(bundle, [this](TxMessage* message) {
+  for (uint64_t i = 0; i < bundle.messages; ++i) {
+    TxMessage* message = OpenMessage(bundle.offset + i);
+    if (message == nullptr) continue;
     if (message->bundled) {
       SegmentsAcked(message, Outstanding::Kind::kSegment, 1);
     } else {
       Unneeded(outstanding_[message->last_psn]);  // it went alone since
     }
-  });
+  }
 }
 
 void Sender::BundleLost(uint64_t psn, Time now) {
   Outstanding& bundle = outstanding_[psn];
   bool any = false;
-  ForOpenMessages(bundle, [&](TxMessage* message) {
+  for (uint64_t i = bundle.messages; i-- > 0;) {  // the last one first, so that the first comes to stand before it
+    TxMessage* message = OpenMessage(bundle.offset + i);
+    if (message == nullptr) continue;
     any = true;
     message->next_offset = 0;
-    if (message->held) return;  // it waits to be cleared
+    if (message->held) continue;  // it waits to be cleared
     message->state = TxMessage::State::kSending;
     singles_.PushFront(message);
     unsent_bytes_ += message->payload_bytes;
-  });
+  }
   if (!any) {
     bundle.state = Outstanding::State::kResolved;
     unacked_.Clear(psn);

@@ -29,8 +29,8 @@ constexpr size_t kRoom = 64;  // segments; each peer has its own besides
 constexpr uint32_t kBurst = 4;
 constexpr uint64_t kEnough =
     16;  // packets for which there is room without another look at what the reader has released
-// Which Receive calls also look at the sockets, by a system call that may take as long as a message: those of an idle
-// poll loop get there within some 50 microseconds.
+// Which Receive calls also look at the sockets, by a system call that may take as long as a message. Only connections
+// that begin and end are told there; who sleeps is woken by them all the same.
 constexpr uint32_t kIdlePollsPerLook = 512;
 constexpr uint32_t kBusyPollsPerLook = 1024;
 constexpr Rate kLinkRate = Rate::Gbps(400);

@@ -11,9 +11,6 @@ namespace {
 // which leaves its flag and then looks once more, sees the position.
 bool Exchange(std::atomic<uint32_t>& flag, bool value) { return flag.exchange(value, std::memory_order_acq_rel) != 0; }
 
-constexpr uint64_t kLine = 64;
-constexpr uint64_t kFetchedAhead = 4 * kLine;
-
 constexpr uint64_t PayloadAt(uint32_t header_bytes) { return ShmPacketBytes(header_bytes, 0); }
 
 }  // namespace
@@ -65,9 +62,6 @@ uint64_t ShmRingReader::Waiting() {
     const uint64_t written = memory_.control->written.load(std::memory_order_acquire);
     broken_ |= written < written_ || written - released_ > memory_.ring_bytes;
     if (!broken_) written_ = written;
-    // The lines of a small packet come together, not one after the other as they are looked at.
-    const uint8_t* const first = memory_.packets + (read_ & (memory_.ring_bytes - 1));
-    for (uint64_t at = 0; at < std::min(written_ - read_, kFetchedAhead); at += kLine) __builtin_prefetch(first + at);
   }
   return broken_ ? 0 : written_ - read_;
 }

@@ -83,13 +83,16 @@ class BundlesTest : public BundlesFixture {
  protected:
   void SetUp() override { Start(Options()); }
 
-  // Posts 16 sends of 50 bytes, which go in one packet, and others behind them later, so that a loss shows by what
-  // follows.
+  // SendTwentyTwo, while `hook` sees the first bundle.
   void SendUnder(const Hook& hook) {
     HookData([hook, first = true](const wire::DataHeader& header, NetworkPacket& packet, Fate& fate) mutable {
       if (header.kind != wire::MessageKind::kBundle || !std::exchange(first, false)) return;
       hook(header, packet, fate);
     });
+    SendTwentyTwo();
+  }
+  // 16 sends of 50 bytes, which go in one packet, and others behind them later, so that a loss shows by what follows.
+  void SendTwentyTwo() {
     PostSends(16, 50);
     PostReceives();
     for (int i = 0; i < 6; ++i) {
@@ -126,6 +129,19 @@ TEST_F(BundlesTest, SmallSendsThatStandReadyShareAPacket) {
       EXPECT_EQ(completion->immediate, 1000 + i);
     }
     EXPECT_EQ(FindDifference(in[i]->data(), 20 + i, i), 20 + i);
+  }
+}
+
+TEST_F(BundlesTest, TheySucceedInTheirOrder) {
+  PostSends(16, 50);
+  PostReceives();
+  AwaitSent();
+  for (const uint32_t at : {0u, 1u}) {
+    uint64_t last = 0;
+    for (const Completion& completion : host(at).completions) {
+      EXPECT_GT(completion.user_data, last) << "host " << at;
+      last = completion.user_data;
+    }
   }
 }
 
@@ -270,14 +286,7 @@ TEST_F(BundlesTest, OneThatComesLateIsEnough) {
     fate.overtake = true;
     fate.drop = seen == 2;
   });
-  PostSends(16, 50);
-  PostReceives();
-  for (int i = 0; i < 6; ++i) {
-    world().RunFor(Duration::Micros(10));
-    PostSends(1, 50);
-    PostReceives();
-  }
-  AwaitSent();
+  SendTwentyTwo();
   world().RunFor(Duration::Millis(10));
   EXPECT_EQ(endpoint(0).counters().retransmits, 1u);
   EXPECT_EQ(endpoint(1).counters().rx_duplicates, 0u);
