@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   using namespace paceline::interop;  // NOLINT: one small program
   std::string kind, interface, target;
   double seconds = 2, rate = 10'000, turns = 0;
-  uint64_t packets = 0, seed = 1;
+  uint64_t packets = 0, after = 1, seed = 1;
   bool glances = false;
   CLI::App app(
       "attacks Paceline processes that talk over an interface of this machine (needs the right to open packet "
@@ -47,6 +47,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "how long")->check(CLI::Range(0.01, 3600.0));
   app.add_option("--rate", rate, "packets a second")->check(CLI::Range(1.0, 1e7));
   app.add_option("--packets", packets, "end after so many");
+  app.add_option("--after", after, "begin when so many have passed, which a measurement under way sends in no time")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1'000'000}));
   app.add_option("--seed", seed, "of everything random");
   app.add_flag("--glances", glances,
                "look at what passes for 5 of 200 ms only: looking takes CPU time, which the victims may need");
@@ -71,9 +73,10 @@ int main(int argc, char** argv) {
       if (attacker.seen() % 64 == 0) break;
     }
     const double now = Now();
-    if (!attacker.ready()) {
+    if (attacker.seen() < after) {
       if (now > patience) {
-        std::fprintf(stderr, "attacker: nothing has passed %s for 20 s\n", interface.c_str());
+        std::fprintf(stderr, "attacker: %llu packets to the victim have passed %s in 20 s\n",
+                     static_cast<unsigned long long>(attacker.seen()), interface.c_str());
         return 1;
       }
       timespec pause{0, 1'000'000};

@@ -33,7 +33,6 @@ class Attacker {
   uint64_t seen() const { return seen_; }
 
   // The next packet of each kind; only when one was seen.
-  bool ready() const { return !kept_.empty(); }
   Datagram Replay() { return Any(); }
   Datagram Modify();
   Datagram Truncate();
