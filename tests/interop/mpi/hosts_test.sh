@@ -2,7 +2,7 @@
 # The program under mpirun on several "hosts" (network namespaces on a switch, a rank each), all packets authenticated:
 #   hosts_test.sh MPIRUN PROGRAM PROVIDER_FOLDER RANKS clean|drops|nic_down|unbound
 # drops: each host's kernel drops 5 % of what arrives. nic_down: every host has two NICs on two switches, and one NIC of
-# one host goes down after the first of four rounds. unbound: two ranks a host, which has two NICs, and nobody says which
+# one host goes down behind the first round, while others are under way; three whole ones follow. unbound: two ranks a host, which has two NICs, and nobody says which
 # interface to use; Open MPI gives the domains of one fabric to the ranks of a host in turn.
 # Status 77: not possible here (needs root).
 set -uo pipefail
@@ -27,9 +27,9 @@ fail() {
   exit 1
 }
 
-switches=1 bind=(PACELINE_BIND=eth0) rounds=1 slots=1
+switches=1 bind=(PACELINE_BIND=eth0) rounds=(1) slots=1
 case $case in
-  nic_down) switches=2 bind=(PACELINE_BIND=eth0,eth1) rounds=4 ;;
+  nic_down) switches=2 bind=(PACELINE_BIND=eth0,eth1) rounds=(3 "$work/nic_is_down") ;;
   unbound) switches=2 bind=() slots=2 ;;
 esac
 hosts=$((ranks / slots))
@@ -59,18 +59,18 @@ timeout 270 "$hosts_script" "${prefix}0" "$mpirun" -np "$ranks" -host "${names#,
   --mca plm_rsh_agent "$hosts_script" --mca oob_tcp_if_include eth0 --bind-to none --mca mpi_yield_when_idle 1 \
   --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include paceline --mca osc pt2pt \
   -x "FI_PROVIDER_PATH=$provider" -x PACELINE_KEY_FILE ${bind:+-x "${bind[0]}"} ${ASAN_OPTIONS:+-x ASAN_OPTIONS} \
-  "$program" $rounds >"$work/output" 2>&1 &
+  "$program" "${rounds[@]}" >"$work/output" 2>&1 &
 job=$!
 
 if [[ $case == nic_down ]]; then
-  until grep -q "round 1 of $rounds passed" "$work/output"; do
+  until grep -q "round 1 passed" "$work/output"; do
     kill -0 $job 2>/dev/null || break
     sleep 0.02
   done
   packets=$(inside 1 awk '/eth1:/ { print $11 }' /proc/net/dev)
   inside 1 ip link set eth1 down
   ((packets > 100)) || fail "only $packets packets had left through the NIC that was taken down"
-  ! grep -q "round $rounds of $rounds passed" "$work/output" || fail "the NIC was taken down too late to matter"
+  touch "$work/nic_is_down"
   echo "the NIC had sent $packets packets when it went down"
 fi
 
