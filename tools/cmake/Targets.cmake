@@ -68,12 +68,15 @@ function(paceline_library name)
   target_link_libraries(${name} ${scope} ${ARG_DEPS})
 endfunction()
 
-# paceline_leave_out(NAME RESULT): whether PACELINE_TEST_FOLDERS, a fuzz build, or sanitizers for a benchmark, leave NAME
-# of the folder being read out; then it stays known, but is built only on demand.
+# paceline_leave_out(NAME RESULT): whether PACELINE_TEST_FOLDERS, a fuzz build, sanitizers for a benchmark, or the thread
+# sanitizer for what has no threads, leave NAME of the folder being read out; then it stays known, but is built only on
+# demand.
 function(paceline_leave_out name result)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   get_target_property(measures ${name} PACELINE_BENCHMARK)
-  if(PACELINE_FUZZ OR (PACELINE_SANITIZE AND measures) OR NOT "${folder}" MATCHES "${PACELINE_TEST_FOLDERS}")
+  get_target_property(threads ${name} PACELINE_THREADS)
+  if(PACELINE_FUZZ OR (PACELINE_SANITIZE AND measures) OR (PACELINE_ONLY_THREADS AND NOT threads) OR
+     NOT "${folder}" MATCHES "${PACELINE_TEST_FOLDERS}")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     set(${result} ON PARENT_SCOPE)
   else()
@@ -82,13 +85,14 @@ function(paceline_leave_out name result)
 endfunction()
 
 # paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE] [SERIAL]
-# [WHOLE] [TOGETHER]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a
+# [WHOLE] [TOGETHER] [THREADS]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a
 # skipped case shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the
 # program is one ctest called NAME. TOGETHER: so it is under sanitizers, where a process takes longer to begin than most
-# cases to run; for programs whose cases leave nothing behind in the process. The label `thorough` or `soak` keeps a test
+# cases to run; for programs whose cases leave nothing behind in the process. THREADS: has some, so that the thread sanitizer is run
+# over it. The label `thorough` or `soak` keeps a test
 # out of the default run of tools/test.
 function(paceline_test name)
-  cmake_parse_arguments(ARG "SERIAL;WHOLE;TOGETHER" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;WHOLE;TOGETHER;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -100,7 +104,8 @@ function(paceline_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${paceline_test_flags})
   paceline_use_precompiled(${name} paceline_precompiled_tests)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
+                                           PACELINE_THREADS ${ARG_THREADS})
   paceline_leave_out(${name} left_out)
   if(left_out)
     return()
