@@ -11,7 +11,13 @@ namespace {
 
 constexpr int kCount = 5000;
 
-// A window of `count` values, zero at first, that frees itself together with its memory.
+// Those that nobody uses any more.
+std::vector<MPI_Win>& UsedWindows() {
+  static std::vector<MPI_Win> windows;
+  return windows;
+}
+
+// A window of `count` values, zero at first.
 class Window {
  public:
   explicit Window(int count) {
@@ -20,7 +26,7 @@ class Window {
     std::fill_n(memory_, count, int64_t{0});
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  ~Window() { MPI_Win_free(&window_); }
+  ~Window() { UsedWindows().push_back(window_); }
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
@@ -31,6 +37,25 @@ class Window {
   int64_t* memory_ = nullptr;
   MPI_Win window_ = MPI_WIN_NULL;
 };
+
+// It is progress that places what has come, and tells of what has left.
+void MakeProgress(int millis) {
+  for (int look = 0, there = 0; look < millis; ++look) {
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    usleep(1000);
+  }
+}
+
+// Windows of messages (osc pt2pt) are freed without waiting for the end of what they have sent: answers to locks and
+// flushes, which the peer has, but whose acknowledgement may be lost. Its end is then counted where the freed one was,
+// and that is where the next one is, which takes an operation for done that is not (Open MPI 4.1.4; about 1 in
+// 1,000 windows behind one with locks, at 5 % of packets lost). So they are freed when all is quiet.
+void FreeUsedWindows() {
+  MakeProgress(300);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (MPI_Win& window : UsedWindows()) MPI_Win_free(&window);
+  UsedWindows().clear();
+}
 
 std::vector<int64_t> Values(int from, int to, int round) {
   std::vector<int64_t> values(kCount);
@@ -55,10 +80,7 @@ void CheckSame(const int64_t* found, const std::vector<int64_t>& expected, const
     return false;
   };
   if (tell("at once")) return;
-  for (int look = 0, there = 0; look < 200; ++look) {  // it is progress that places what has come
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
-    usleep(1000);
-  }
+  MakeProgress(200);
   Check(false, tell("200 ms later") ? "they came late" : what);
 }
 
@@ -163,11 +185,12 @@ void PostStartCompleteWait() {
   MPI_Group_incl(world, 1, &before, &origins);
   MPI_Group_incl(world, 1, &after, &targets);
   for (int round = 0; round < 5; ++round) {
-    const std::vector<int64_t> out = Values(Rank(), after, round);
+    std::vector<int64_t> out = Values(Rank(), after, round);
     MPI_Win_post(origins, 0, window.get());
     MPI_Win_start(targets, 0, window.get());
     MPI_Put(out.data(), kCount, MPI_INT64_T, after, 0, kCount, MPI_INT64_T, window.get());
     MPI_Win_complete(window.get());
+    std::fill(out.begin(), out.end(), -1 - Rank());  // it is ours again
     MPI_Win_wait(window.get());
     CheckSame(window.memory(), Values(before, Rank(), round), "MPI_Put between start and complete");
   }
@@ -183,6 +206,7 @@ void CheckOneSided() {
     part();
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  FreeUsedWindows();
 }
 
 }  // namespace paceline::mpi_check
