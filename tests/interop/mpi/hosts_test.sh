@@ -2,8 +2,9 @@
 # The program under mpirun on several "hosts" (network namespaces on a switch, a rank each), all packets authenticated:
 #   hosts_test.sh MPIRUN PROGRAM PROVIDER_FOLDER RANKS clean|drops|nic_down|unbound
 # drops: each host's kernel drops 5 % of what arrives. nic_down: every host has two NICs on two switches, and one NIC of
-# one host goes down behind the first round, while others are under way; three whole ones follow. unbound: two ranks a host, which has two NICs, and nobody says which
-# interface to use; Open MPI gives the domains of one fabric to the ranks of a host in turn.
+# one host goes down behind the first round, while others are under way; three whole ones follow. unbound: two ranks a
+# host, which has two NICs, and nobody says which interface to use; Open MPI gives the domains of one fabric to the ranks
+# of a host in turn.
 # Status 77: not possible here (needs root).
 set -uo pipefail
 mpirun=$1 program=$2 provider=$3 ranks=$4 case=$5
