@@ -16,7 +16,7 @@ set_target_properties(paceline_cpp PROPERTIES
   LINK_DEPENDS ${map_file} EXPORT_NAME paceline)
 set_target_properties(paceline_c PROPERTIES EXPORT_NAME c)
 
-if(PACELINE_BUILD_COMMAND)
+if(PACELINE_BUILD_COMMAND AND NOT PACELINE_ONLY_THREADS)
   install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(TARGETS paceline_c paceline_cpp EXPORT paceline_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -24,7 +24,7 @@ if(TARGET paceline_libfabric)  # for FI_PROVIDER_PATH
   install(TARGETS paceline_libfabric LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/libfabric)
 endif()
 install(TARGETS paceline_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # where the loader finds it for NCCL_NET_PLUGIN
-if(TARGET paceline_study_mpi)
+if(TARGET paceline_study_mpi AND NOT PACELINE_ONLY_THREADS)
   install(TARGETS paceline_study_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
 endif()
 if(TARGET paceline_dpdk)

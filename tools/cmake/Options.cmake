@@ -23,9 +23,10 @@ else()
 endif()
 option(PACELINE_PRECOMPILED_HEADERS "Read the headers used everywhere once" ${precompile})
 set(PACELINE_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
-# The thread sanitizer sees nothing in a program without threads: there only tests that have some are built.
+# The thread sanitizer sees nothing in a program without threads: of the tests only those that have some are built there,
+# and of the command what they ask for.
 set(PACELINE_ONLY_THREADS OFF)
-if(PACELINE_SANITIZE MATCHES "thread")
+if(PACELINE_BUILD_TESTS AND PACELINE_SANITIZE MATCHES "thread")
   set(PACELINE_ONLY_THREADS ON)
 endif()
 set(PACELINE_FUZZ_SECONDS 20 CACHE STRING "How long the ctest of one fuzzer runs, with PACELINE_FUZZ")

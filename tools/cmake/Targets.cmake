@@ -85,12 +85,11 @@ function(paceline_leave_out name result)
 endfunction()
 
 # paceline_test(NAME SOURCES ... DEPS ... [LABELS ...] [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE] [SERIAL]
-# [WHOLE] [TOGETHER] [THREADS]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so that a
-# skipped case shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE: the
-# program is one ctest called NAME. TOGETHER: so it is under sanitizers, where a process takes longer to begin than most
-# cases to run; for programs whose cases leave nothing behind in the process. THREADS: has some, so that the thread sanitizer is run
-# over it. The label `thorough` or `soak` keeps a test
-# out of the default run of tools/test.
+# [WHOLE] [TOGETHER] [THREADS]): one GoogleTest program. Each test case is a ctest of its own, called NAME.Suite.Case, so
+# that a skipped case shows as skipped; ctest finds the cases when it starts. SERIAL: no other test runs beside it. WHOLE:
+# the program is one ctest called NAME. TOGETHER: so it is under sanitizers, where a process takes longer to begin than
+# most cases to run; for programs whose cases leave nothing behind in the process. THREADS: it has some, so that the thread
+# sanitizer is run over it. The label `thorough` or `soak` keeps a test out of the default run of tools/test.
 function(paceline_test name)
   cmake_parse_arguments(ARG "SERIAL;WHOLE;TOGETHER;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)

@@ -17,7 +17,7 @@ std::vector<MPI_Win>& UsedWindows() {
   return windows;
 }
 
-// A window of `count` values, zero at first.
+// A window of `count` values, zero at first. FreeUsedWindows frees it and its memory.
 class Window {
  public:
   explicit Window(int count) {

@@ -137,6 +137,7 @@ TEST_F(BundlesTest, TheySucceedInTheirOrder) {
   PostReceives();
   AwaitSent();
   for (const uint32_t at : {0u, 1u}) {
+    EXPECT_EQ(host(at).completions.size(), 16u);
     uint64_t last = 0;
     for (const Completion& completion : host(at).completions) {
       EXPECT_GT(completion.user_data, last) << "host " << at;
