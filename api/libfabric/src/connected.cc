@@ -58,7 +58,7 @@ int Endpoint::Accept(Session::Data data) {
   const Domain::Guard guard(domain_);
   if (const int error = enabled_ ? 0 : Enable(); error != 0) return error;
   if (const int error = session_->Accept(data); error != 0) return error;
-  event_queue()->BeginAnswer(&fid, session_->other_address());  // (what ends it is found out under the same guard)
+  event_queue()->Await(&fid, session_->other_address());  // (what is due is found out under the same guard)
   return 0;
 }
 
@@ -66,6 +66,7 @@ int Endpoint::Shutdown() {
   if (session_ == nullptr) return -FI_ENOSYS;
   const Domain::Guard guard(domain_);
   if (const int error = session_->Shutdown(); error != 0) return error;
+  event_queue()->Await(&fid, session_->other_address());
   CancelReceives();
   domain_->Progress();
   return 0;

@@ -103,23 +103,22 @@ void Eq::PushLocked(Event event) {
   const fid_t about = event.about;
   events_.push_back(std::move(event));
   descriptor_.Raise();
-  EndAnswer(about);
+  EndWait(about);
 }
 
-bool Eq::IsAnswering(const Address& peer) const {
-  return std::any_of(answers_.begin(), answers_.end(),
-                     [&](const Answer& answer) { return AreOfOneContext(answer.peer, peer); });
+bool Eq::IsAwaiting(const Address& peer) const {
+  return std::any_of(due_.begin(), due_.end(), [&](const Due& due) { return AreOfOneContext(due.peer, peer); });
 }
 
-void Eq::BeginAnswer(fid_t endpoint, const Address& peer) {
+void Eq::Await(fid_t endpoint, const Address& peer) {
   const std::lock_guard lock(mutex_);
-  answers_.push_back({.endpoint = endpoint, .peer = peer});
+  due_.push_back({.endpoint = endpoint, .peer = peer});
 }
 
-void Eq::EndAnswer(fid_t endpoint) {
-  if (std::erase_if(answers_, [&](const Answer& answer) { return answer.endpoint == endpoint; }) == 0) return;
+void Eq::EndWait(fid_t endpoint) {
+  if (std::erase_if(due_, [&](const Due& due) { return due.endpoint == endpoint; }) == 0) return;
   for (auto next = held_.begin(); next != held_.end();) {
-    if (IsAnswering(next->from)) {
+    if (IsAwaiting(next->from)) {
       ++next;
       continue;
     }
@@ -132,7 +131,7 @@ void Eq::EndAnswer(fid_t endpoint) {
 void Eq::WriteRequest(fid_t passive, OwnedInfo info, const Address& from, std::span<const uint8_t> data) {
   Event request = ConnectionEvent(FI_CONNREQ, passive, std::move(info), data);
   const std::lock_guard lock(mutex_);
-  if (IsAnswering(from)) {
+  if (IsAwaiting(from)) {
     held_.push_back({.request = std::move(request), .from = from});
   } else {
     PushLocked(std::move(request));
@@ -170,7 +169,7 @@ void Eq::Forget(fid_t object) {
   const std::lock_guard lock(mutex_);
   std::erase_if(events_, [&](const Event& event) { return event.about == object; });
   std::erase_if(held_, [&](const Held& held) { return held.request.about == object; });
-  EndAnswer(object);
+  EndWait(object);
   if (events_.empty()) descriptor_.Lower();
 }
 

@@ -36,12 +36,13 @@ class Eq : public fid_eq, public Usable {
   ssize_t Write(uint32_t event, const void* bytes, size_t size);
   // `detail`: what err_data is to be.
   void WriteError(const fi_eq_err_entry& error, std::vector<uint8_t> detail = {});
-  // FI_CONNREQ of a passive endpoint: who asks, and data of its program. It waits while an endpoint is answering
-  // another request of the same context: a program that has FI_CONNECTED may ask anew before that has come here, and
-  // who accepts one connection after the other is to read of the first before it reads of the second.
+  // FI_CONNREQ of a passive endpoint: who asks, and data of its program. It waits while news of a connection with the
+  // same context is due: a program that has FI_CONNECTED or FI_SHUTDOWN may ask anew before that has come here, and who
+  // accepts one connection after the other is to read of the first before it reads of the second.
   void WriteRequest(fid_t passive, OwnedInfo info, const Address& from, std::span<const uint8_t> data);
-  // `endpoint` is answering a request of `peer`, until anything is written of it here.
-  void BeginAnswer(fid_t endpoint, const Address& peer);
+  // News of a connection of `endpoint` with `peer` is due, which that may have already: until anything is written of it
+  // here.
+  void Await(fid_t endpoint, const Address& peer);
   // FI_CONNECTED or FI_SHUTDOWN of an endpoint, and data of its peer's program.
   void WriteConnection(uint32_t event, fid_t endpoint, std::span<const uint8_t> data);
   // What nobody has read of an object that closes is dropped.
@@ -64,7 +65,7 @@ class Eq : public fid_eq, public Usable {
     OwnedInfo info;              // the program's when it has read the event
     fi_eq_err_entry error{};
   };
-  struct Answer {
+  struct Due {
     fid_t endpoint = nullptr;
     Address peer;
   };
@@ -80,8 +81,8 @@ class Eq : public fid_eq, public Usable {
   void Push(Event event);
   // With mutex_.
   void PushLocked(Event event);
-  void EndAnswer(fid_t endpoint);
-  bool IsAnswering(const Address& peer) const;
+  void EndWait(fid_t endpoint);
+  bool IsAwaiting(const Address& peer) const;
   void Pop();
   ssize_t Take(uint32_t* event, void* bytes, size_t size, uint64_t flags);
   void Progress();
@@ -95,7 +96,7 @@ class Eq : public fid_eq, public Usable {
   std::mutex mutex_;  // of all below
   WaitDescriptor descriptor_;
   std::deque<Event> events_;
-  std::vector<Answer> answers_;  // under way
+  std::vector<Due> due_;         // what Await was told
   std::deque<Held> held_;        // as many as requests may wait for an answer, at most
   std::vector<uint8_t> detail_;  // of the error that was read last
 };

@@ -27,38 +27,45 @@ class ConnectingTest : public ConnectedTest {
   }
 };
 
-// A program that has its connection may ask for the next before who accepted has looked: the two are told of in order.
-TEST_F(ConnectingTest, WhoAcceptsReadsOfAConnectionBeforeThePeersNextRequest) {
-  constexpr int kTimes = 200;
-  OpenParties();
-  const std::vector<uint8_t> whom = NameOfPassive();
-  const auto next = [](Party& party) {
-    alignas(fi_eq_cm_entry) char bytes[256] = {};
-    Event event;
-    if (fi_eq_sread(party.eq, &event.kind, bytes, sizeof(bytes), 10'000, 0) < 0) return event;
-    fi_eq_cm_entry entry;
-    std::memcpy(&entry, bytes, sizeof(entry));
-    event.about = entry.fid;
-    event.info.reset(entry.info);
-    return event;
-  };
-  std::thread asking([&] {
-    for (int i = 0; i < kTimes; ++i) {
-      Ask(whom);
-      if (next(asks_).kind != FI_CONNECTED) return;
-    }
-  });
-  int in_order = 0;
-  for (; in_order < kTimes; ++in_order) {
-    const Event request = next(listens_);
-    if (request.kind != FI_CONNREQ) break;
-    fid_ep* endpoint = listens_.NewEndpoint(request.info.get());
-    if (fi_accept(endpoint, nullptr, 0) != 0) break;
-    const Event connected = next(listens_);
-    if (connected.kind != FI_CONNECTED || connected.about != &endpoint->fid) break;
+// A program that has its connection, or has been told of its end, may ask for the next before who accepted has heard of
+// it, who hears late here of all but requests: of the one he is told first.
+class OrderTest : public ConnectingTest {
+ protected:
+  void OpenPartiesThatHearLate() {
+    asks_.OpenParty(ConnectedInfo());
+    setenv("PACELINE_IMPAIR", "delay=20ms", 1);
+    listens_.OpenParty(ConnectedInfo());
+    unsetenv("PACELINE_IMPAIR");
+    ASSERT_FALSE(HasFatalFailure());
+    Listen(listens_.info.get());
   }
-  EXPECT_EQ(in_order, kTimes);
-  asking.join();
+};
+
+TEST_F(OrderTest, AConnectionComesBeforeThePeersNextRequest) {
+  OpenPartiesThatHearLate();
+  Ask(NameOfPassive());
+  const Event request = TakeEvent(listens_);
+  ASSERT_EQ(request.kind, FI_CONNREQ);
+  fid_ep* endpoint = listens_.NewEndpoint(request.info.get());
+  ASSERT_EQ(fi_accept(endpoint, nullptr, 0), 0);
+  ASSERT_EQ(TakeEvent(asks_).kind, FI_CONNECTED);
+  Ask(NameOfPassive());
+  const Event connected = TakeEvent(listens_);
+  EXPECT_EQ(connected.kind, FI_CONNECTED);
+  EXPECT_EQ(connected.about, &endpoint->fid);
+  EXPECT_EQ(TakeEvent(listens_).kind, FI_CONNREQ);
+}
+
+TEST_F(OrderTest, TheEndOfAConnectionComesBeforeThePeersNextRequest) {
+  OpenPartiesThatHearLate();
+  fid_ep* endpoint = Connect().second;
+  ASSERT_EQ(fi_shutdown(endpoint, 0), 0);
+  ASSERT_EQ(TakeEvent(asks_).kind, FI_SHUTDOWN);
+  Ask(NameOfPassive());
+  const Event over = TakeEvent(listens_);
+  EXPECT_EQ(over.kind, FI_SHUTDOWN);
+  EXPECT_EQ(over.about, &endpoint->fid);
+  EXPECT_EQ(TakeEvent(listens_).kind, FI_CONNREQ);
 }
 
 TEST_F(ConnectingTest, DataGoWithRequestAndAnswer) {
