@@ -60,6 +60,26 @@ if(PACELINE_WERROR)
   add_compile_options(-Werror)
 endif()
 
+# What a build does is written beside its objects (record), and tells the next build in the same folder what is done often
+# and what hardly ever (use): tools/build_profiled. What was not run is optimised as without a profile.
+set(PACELINE_PROFILE "" CACHE STRING "record or use: of what runs, by g++")
+if(PACELINE_PROFILE)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    message(FATAL_ERROR "PACELINE_PROFILE needs g++: use the preset 'profiled'")
+  elseif(PACELINE_PROFILE STREQUAL "record")
+    add_compile_options(-fprofile-generate -fprofile-update=prefer-atomic)
+    add_link_options(-fprofile-generate)
+  elseif(PACELINE_PROFILE STREQUAL "use")
+    # A function that has changed since is built without its profile, with a warning. Copies of code for arguments that
+    # are never given make g++ warn of bounds, in vain.
+    add_compile_options(-fprofile-use -fprofile-partial-training -fprofile-correction -Wno-missing-profile
+                        -Wno-error=coverage-mismatch -Wno-stringop-overflow -Wno-stringop-overread)
+    add_link_options(-fprofile-use -fprofile-partial-training -Wno-stringop-overflow -Wno-stringop-overread)
+  else()
+    message(FATAL_ERROR "PACELINE_PROFILE is '${PACELINE_PROFILE}': it may be record, use or nothing")
+  endif()
+endif()
+
 if(PACELINE_SANITIZE)
   add_compile_options(-fsanitize=${PACELINE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${PACELINE_SANITIZE})

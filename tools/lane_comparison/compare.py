@@ -38,6 +38,13 @@ def parse():
         "--out", type=pathlib.Path, default=ROOT / "build/release/lanes", help="folder for the results"
     )
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where Paceline was built")
+    parser.add_argument(
+        "--profiled",
+        dest="build",
+        action="store_const",
+        const=ROOT / "build/profiled",
+        help="measure what tools/build_profiled builds",
+    )
     options = parser.parse_args()
     for name, value in (QUICK if options.quick else USUAL).items():
         if getattr(options, name) is None:
