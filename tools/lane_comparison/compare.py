@@ -43,7 +43,7 @@ def parse():
         dest="build",
         action="store_const",
         const=ROOT / "build/profiled",
-        help="measure what tools/build_profiled builds",
+        help="measure what tools/build_profiled built; it is called when it has not been",
     )
     options = parser.parse_args()
     for name, value in (QUICK if options.quick else USUAL).items():

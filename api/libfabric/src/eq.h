@@ -40,8 +40,8 @@ class Eq : public fid_eq, public Usable {
   // same context is due: a program that has FI_CONNECTED or FI_SHUTDOWN may ask anew before that has come here, and who
   // accepts one connection after the other is to read of the first before it reads of the second.
   void WriteRequest(fid_t passive, OwnedInfo info, const Address& from, std::span<const uint8_t> data);
-  // News of a connection of `endpoint` with `peer` is due, which that may have already: until anything is written of it
-  // here.
+  // News of the connection of `endpoint` is due, which its peer may already have: until anything is written of the
+  // endpoint here, requests of `peer` wait.
   void Await(fid_t endpoint, const Address& peer);
   // FI_CONNECTED or FI_SHUTDOWN of an endpoint, and data of its peer's program.
   void WriteConnection(uint32_t event, fid_t endpoint, std::span<const uint8_t> data);

@@ -28,7 +28,7 @@ class ConnectingTest : public ConnectedTest {
 };
 
 // A program that has its connection, or has been told of its end, may ask for the next before who accepted has heard of
-// it, who hears late here of all but requests: of the one he is told first.
+// it, who here hears of all but requests late: that news comes first.
 class OrderTest : public ConnectingTest {
  protected:
   void OpenPartiesThatHearLate() {
@@ -39,6 +39,15 @@ class OrderTest : public ConnectingTest {
     ASSERT_FALSE(HasFatalFailure());
     Listen(listens_.info.get());
   }
+  // Who asked has this news of the connection, and asks anew: who accepted reads of both in that order.
+  void AskAnewAfter(uint32_t news, fid_ep* accepted) {
+    ASSERT_EQ(TakeEvent(asks_).kind, news);
+    Ask(NameOfPassive());
+    const Event first = TakeEvent(listens_);
+    EXPECT_EQ(first.kind, news);
+    EXPECT_EQ(first.about, &accepted->fid);
+    EXPECT_EQ(TakeEvent(listens_).kind, FI_CONNREQ);
+  }
 };
 
 TEST_F(OrderTest, AConnectionComesBeforeThePeersNextRequest) {
@@ -48,24 +57,14 @@ TEST_F(OrderTest, AConnectionComesBeforeThePeersNextRequest) {
   ASSERT_EQ(request.kind, FI_CONNREQ);
   fid_ep* endpoint = listens_.NewEndpoint(request.info.get());
   ASSERT_EQ(fi_accept(endpoint, nullptr, 0), 0);
-  ASSERT_EQ(TakeEvent(asks_).kind, FI_CONNECTED);
-  Ask(NameOfPassive());
-  const Event connected = TakeEvent(listens_);
-  EXPECT_EQ(connected.kind, FI_CONNECTED);
-  EXPECT_EQ(connected.about, &endpoint->fid);
-  EXPECT_EQ(TakeEvent(listens_).kind, FI_CONNREQ);
+  AskAnewAfter(FI_CONNECTED, endpoint);
 }
 
 TEST_F(OrderTest, TheEndOfAConnectionComesBeforeThePeersNextRequest) {
   OpenPartiesThatHearLate();
   fid_ep* endpoint = Connect().second;
   ASSERT_EQ(fi_shutdown(endpoint, 0), 0);
-  ASSERT_EQ(TakeEvent(asks_).kind, FI_SHUTDOWN);
-  Ask(NameOfPassive());
-  const Event over = TakeEvent(listens_);
-  EXPECT_EQ(over.kind, FI_SHUTDOWN);
-  EXPECT_EQ(over.about, &endpoint->fid);
-  EXPECT_EQ(TakeEvent(listens_).kind, FI_CONNREQ);
+  AskAnewAfter(FI_SHUTDOWN, endpoint);
 }
 
 TEST_F(ConnectingTest, DataGoWithRequestAndAnswer) {
