@@ -1,70 +1,11 @@
-// Device memory: registered as NCCL_PTR_CUDA, sent from and received into. The CUDA driver is the one that the loader
-// finds, real or not.
-#include <dlfcn.h>
-
-#include "gpudirect/cuda_driver.h"
+// Device memory: registered as NCCL_PTR_CUDA, sent from and received into.
+#include "tests/interop/nccl/gpu.h"
 #include "tests/interop/nccl/job.h"
 
 namespace paceline::nccl_test {
 namespace {
 
-using gpudirect::CudaDriver;
-using gpudirect::CudaResult;
 using gpudirect::DevicePointer;
-
-// What a program with a GPU calls and the transport does not.
-class Gpu {
- public:
-  Gpu() : driver_(Driver()) {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    Find(library, "cuMemAlloc_v2", alloc_);
-    Find(library, "cuMemFree_v2", free_);
-    Find(library, "cuMemcpyDtoH_v2", to_host_);
-    Find(library, "cuMemcpyHtoD_v2", to_device_);
-    CheckCuda(driver_.cuDevicePrimaryCtxRetain(&context_, 0), "cuDevicePrimaryCtxRetain");
-  }
-  DevicePointer Alloc(size_t bytes) {
-    const gpudirect::CudaScope scope(driver_, context_);
-    DevicePointer pointer = 0;
-    CheckCuda(alloc_(&pointer, bytes), "cuMemAlloc");
-    return pointer;
-  }
-  void Free(DevicePointer pointer) {
-    const gpudirect::CudaScope scope(driver_, context_);
-    CheckCuda(free_(pointer), "cuMemFree");
-  }
-  void Write(DevicePointer to, const std::vector<uint8_t>& from, size_t bytes) {
-    const gpudirect::CudaScope scope(driver_, context_);
-    if (bytes > 0) CheckCuda(to_device_(to, from.data(), bytes), "cuMemcpyHtoD");
-  }
-  void Read(std::vector<uint8_t>& to, DevicePointer from) {
-    const gpudirect::CudaScope scope(driver_, context_);
-    CheckCuda(to_host_(to.data(), from, to.size()), "cuMemcpyDtoH");
-  }
-
- private:
-  static const CudaDriver& Driver() {
-    std::string reason;
-    const CudaDriver* driver = CudaDriver::Get(&reason);
-    Expect(driver != nullptr, reason);
-    return *driver;
-  }
-  static void CheckCuda(CudaResult result, const std::string& what) {
-    Expect(result == gpudirect::kCudaSuccess, what + " answered " + std::to_string(result));
-  }
-  template <typename Function>
-  static void Find(void* library, const char* name, Function& function) {
-    function = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-    Expect(function != nullptr, std::string("the CUDA driver has no ") + name);
-  }
-
-  const CudaDriver& driver_;
-  gpudirect::CudaContext context_ = nullptr;
-  CudaResult (*alloc_)(DevicePointer*, size_t) = nullptr;
-  CudaResult (*free_)(DevicePointer) = nullptr;
-  CudaResult (*to_host_)(void*, DevicePointer, size_t) = nullptr;
-  CudaResult (*to_device_)(DevicePointer, const void*, size_t) = nullptr;
-};
 
 // A buffer of this rank, in device memory or not, that can be filled and looked at.
 class Buffer {
@@ -87,10 +28,10 @@ class Buffer {
   void Set(size_t bytes, uint32_t rank, uint32_t message) {
     std::fill(host_.begin(), host_.end(), uint8_t{0xee});
     Fill(host_.data(), bytes, rank, message);
-    if (on_gpu_) gpu_.Write(device_, host_, host_.size());
+    if (on_gpu_) gpu_.Write(device_, host_.data(), host_.size());
   }
   bool Is(size_t bytes, uint32_t rank, uint32_t message) {
-    if (on_gpu_) gpu_.Read(host_, device_);
+    if (on_gpu_) gpu_.Read(host_.data(), device_, host_.size());
     for (size_t i = bytes; i < host_.size(); ++i) {
       if (host_[i] != 0xee) return false;
     }

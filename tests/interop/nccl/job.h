@@ -69,5 +69,7 @@ void CheckAllToAll(Job& job);
 // With the CUDA driver that the loader finds; not run unless named.
 void CheckGpu(Job& job);       // device memory at either side
 void CheckGpuAhead(Job& job);  // more posted ahead, each way, than staging has pinned memory for
+// Measures, and checks nothing; not run unless named.
+void CheckRate(Job& job);
 
 }  // namespace paceline::nccl_test

@@ -1,15 +1,17 @@
 // Drives a network plugin of NCCL as NCCL's threads do, between processes of this machine, and checks what it does.
-#include <dirent.h>
 #include <sched.h>
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
@@ -38,6 +40,7 @@ constexpr NamedCheck kChecks[] = {
     {"all_to_all", CheckAllToAll},
     {"gpu", CheckGpu},
     {"gpu_ahead", CheckGpuAhead},
+    {"rate", CheckRate},
 };
 
 struct Options {
@@ -78,13 +81,15 @@ abi::Result CountEvents(void** event, abi::ProfilerEvent type, void* parent, int
   return abi::Result::kSuccess;
 }
 
-size_t ThreadsOfProcess() {
-  size_t count = 0;
-  DIR* tasks = opendir("/proc/self/task");
-  if (tasks == nullptr) return 0;
-  while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.' ? 1 : 0;
-  closedir(tasks);
-  return count;
+// Names of the threads of this process, but for those of a CUDA driver, which stay as long as it does.
+std::vector<std::string> Threads() {
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (!name.starts_with("cuda")) names.push_back(name);
+  }
+  return names;
 }
 
 void CheckProperties(Net& net, int device, int devices, abi::PropertiesV12* properties) {
@@ -152,7 +157,7 @@ int Run(const Options& options) {
   if (!team.ok()) Fail(std::string(team.status().message()));
   team->rendezvous->set_idle([] { sched_yield(); });
   std::thread([] {}).join();  // with the first one the thread sanitizer starts one of its own, which stays
-  const size_t threads = ThreadsOfProcess();
+  const size_t threads = Threads().size();
   auto net = Net::Load(options.plugin, options.version);
   if (!net.ok()) Fail(std::string(net.status().message()));
   const int version = (*net)->version();
@@ -164,8 +169,9 @@ int Run(const Options& options) {
   Expect(events_open == 0, "profiler events that never ended");
   net->reset();
   // A thread that was joined may be listed a moment longer.
-  for (int look = 0; look < 5000 && ThreadsOfProcess() > threads; ++look) usleep(1000);
-  Expect(ThreadsOfProcess() <= threads, "the plugin was unloaded and its threads still run");
+  for (int look = 0; look < 5000 && Threads().size() > threads; ++look) usleep(1000);
+  const std::vector<std::string> left = Threads();
+  Expect(left.size() <= threads, "the plugin was unloaded and its threads still run: " + absl::StrJoin(left, ", "));
   Expect(team->rendezvous->Barrier().ok(), "another rank has ended");
   if (team->rendezvous->rank() == 0) {
     std::printf("%s, v%d, %u ranks: passed\n", name.c_str(), version, options.ranks);
@@ -186,7 +192,8 @@ int Main(int argc, char** argv) {
   std::vector<std::string> names;
   for (const NamedCheck& check : kChecks) names.emplace_back(check.name);
   options.checks = names;
-  for (const char* name : {"gpu", "gpu_ahead"}) std::erase(options.checks, name);  // need a driver, real or not
+  // Need a driver, real or not; measures.
+  for (const char* name : {"gpu", "gpu_ahead", "rate"}) std::erase(options.checks, name);
   app.add_option("--plugin", options.plugin, "the library, by path")->required();
   app.add_option("--version", options.version, "of the interface, 6 to 12; 0: the newest that there is")
       ->check(CLI::Range(0, 12));
