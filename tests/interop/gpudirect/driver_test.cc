@@ -1,5 +1,5 @@
-// What Paceline asks of the CUDA driver, asked of the one that the loader finds: a real one with a real GPU, or the fake
-// one that everything else is tested on, which has to answer alike. Without any the tests skip themselves.
+// What Paceline asks of the CUDA driver, asked of the one that the loader finds: a real one with a real GPU, or the
+// fake one that everything else is tested on, which has to answer alike. Without any the tests skip themselves.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sched.h>

@@ -8,9 +8,7 @@ constexpr uint32_t kRoot = 1;  // not the first, which is special to much
 const void* From(const CollectiveCall& call, size_t at = 0) {
   return reinterpret_cast<const void*>(call.from + at * sizeof(uint32_t));
 }
-void* To(const CollectiveCall& call, size_t at = 0) {
-  return reinterpret_cast<void*>(call.to + at * sizeof(uint32_t));
-}
+void* To(const CollectiveCall& call, size_t at = 0) { return reinterpret_cast<void*>(call.to + at * sizeof(uint32_t)); }
 
 uint32_t Sum(size_t at, uint32_t world) {
   uint32_t sum = 0;
@@ -26,9 +24,9 @@ constexpr Collective kCollectives[] = {
     {.name = "all_reduce",
      .run =
          [](const CollectiveCall& call) {
-           call.nccl.Check(call.nccl.ncclAllReduce(From(call), To(call), call.count, kNcclUint32, kNcclSum, call.comm,
-                                                   call.stream),
-                           "ncclAllReduce");
+           call.nccl.Check(
+               call.nccl.ncclAllReduce(From(call), To(call), call.count, kNcclUint32, kNcclSum, call.comm, call.stream),
+               "ncclAllReduce");
          },
      .expected = [](size_t at, uint32_t, uint32_t world, size_t) { return Sum(at, world); },
      .values = All,
@@ -61,9 +59,9 @@ constexpr Collective kCollectives[] = {
     {.name = "broadcast",
      .run =
          [](const CollectiveCall& call) {
-           call.nccl.Check(call.nccl.ncclBroadcast(From(call), To(call), call.count, kNcclUint32, kRoot, call.comm,
-                                                   call.stream),
-                           "ncclBroadcast");
+           call.nccl.Check(
+               call.nccl.ncclBroadcast(From(call), To(call), call.count, kNcclUint32, kRoot, call.comm, call.stream),
+               "ncclBroadcast");
          },
      .expected = [](size_t at, uint32_t, uint32_t, size_t) { return SentValue(at, kRoot); },
      .values = All,

@@ -1,5 +1,5 @@
-// A GPU as a program uses it that gives memory of it to a plugin: the calls of the CUDA driver that the transport itself
-// has no use for. The driver is the one that the loader finds, real or not.
+// A GPU as a program uses it that gives memory of it to a plugin: the calls of the CUDA driver that the transport
+// itself has no use for. The driver is the one that the loader finds, real or not.
 //
 // Thread rule: any thread. Ownership: what Alloc gave is the caller's to free; the primary context stays.
 #pragma once

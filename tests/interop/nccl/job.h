@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/interop/nccl/net.h"
@@ -29,6 +30,9 @@ class Job {
   int device() const { return device_; }
   size_t max_receives() const { return max_receives_; }
   void* communicator() const { return communicator_; }
+  // Of the messages that CheckRate sends.
+  const std::vector<size_t>& rate_bytes() const { return rate_bytes_; }
+  void set_rate_bytes(std::vector<size_t> bytes) { rate_bytes_ = std::move(bytes); }
   void Barrier();
   std::vector<std::string> AllGather(const std::string& own);
 
@@ -48,6 +52,7 @@ class Job {
   void* const communicator_;
   const int device_;
   const size_t max_receives_;
+  std::vector<size_t> rate_bytes_;
 };
 
 // Bytes that a reader can check: of message `message`, for `rank`.

@@ -141,8 +141,8 @@ class Rank {
     gpu_.Read(host_.data(), to_, values * sizeof(uint32_t));
     for (size_t i = 0; i < values; ++i) {
       const uint32_t expected = collective.expected(i, rank(), world(), call.count);
-      Expect(host_[i] == expected, absl::StrCat(what, ": value ", i, " of rank ", rank(), " is ", host_[i], ", not ",
-                                                expected));
+      Expect(host_[i] == expected,
+             absl::StrCat(what, ": value ", i, " of rank ", rank(), " is ", host_[i], ", not ", expected));
     }
   }
 

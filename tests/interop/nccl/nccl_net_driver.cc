@@ -52,6 +52,7 @@ struct Options {
   int traffic_class = abi::kUndefined;
   bool verbose = false;
   std::vector<std::string> checks;
+  std::vector<size_t> rate_bytes = {8, 16 << 10, 128 << 10, 512 << 10, 2 << 20};
 };
 
 bool verbose = false;
@@ -139,6 +140,7 @@ void RunChecks(Net& net, const Options& options, tools::Rendezvous* rendezvous, 
   abi::PropertiesV12 properties{};
   Check(net.Properties(device, &properties), "getProperties");
   Job job(&net, rendezvous, communicator, device, static_cast<size_t>(properties.max_receives));
+  job.set_rate_bytes(options.rate_bytes);
   const auto world = static_cast<int32_t>(job.world());
   const abi::PeerAttributes peers = {world, 1, 1, 1};
   Check(
@@ -206,6 +208,10 @@ int Main(int argc, char** argv) {
   app.add_option("--checks", options.checks, "only these: " + absl::StrJoin(names, ", "))
       ->delimiter(',')
       ->check(CLI::IsMember(names));
+  app.add_option("--rate-bytes", options.rate_bytes, "of the check `rate`: message sizes, 1 to 64M, with K, M")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(size_t{1}, size_t{64} << 20));
   app.add_flag("--verbose", options.verbose, "print what the plugin logs, and each check");
   try {
     app.parse(argc, argv);

@@ -1,5 +1,6 @@
 // How fast messages go through a plugin, as NCCL's ring has them: each rank sends to the next and receives from the one
 // before, over some channels, with as many steps in flight as NCCL's buffers have.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -38,8 +39,8 @@ void Move(Job& job, std::vector<Lane>& lanes, size_t bytes, size_t in_flight, si
 }  // namespace
 
 void CheckRate(Job& job) {
-  constexpr size_t kSizes[] = {size_t{8}, size_t{16} << 10, size_t{128} << 10, size_t{512} << 10, size_t{2} << 20};
-  const size_t most = kSizes[std::size(kSizes) - 1] * kSteps;
+  const std::vector<size_t>& sizes = job.rate_bytes();
+  const size_t most = *std::max_element(sizes.begin(), sizes.end()) * kSteps;
   std::vector<Lane> lanes(kChannels);
   const uint32_t next = (job.rank() + 1) % job.world(), previous = (job.rank() + job.world() - 1) % job.world();
   for (Lane& lane : lanes) {
@@ -51,7 +52,7 @@ void CheckRate(Job& job) {
     Check(job.net().Register(lane.comms.receive[previous], lane.to.data(), most, abi::kPointerHost, &lane.to_memory),
           "regMr");
   }
-  for (const size_t bytes : kSizes) {
+  for (const size_t bytes : sizes) {
     for (const size_t in_flight : {size_t{1}, kSteps}) {
       size_t steps = kSteps;
       double seconds = 0;

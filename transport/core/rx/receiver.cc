@@ -39,11 +39,10 @@ void Receiver::PostReceive(const ReceiveRequest& request, OperationId id, Time n
 
 bool Receiver::OnReady(const PostedReceive& receive) {
   const uint64_t bytes = AheadBytes(receive, *peer_);
-  if (bytes == 0) return false;
   ahead_bytes_ += bytes;
-  demand_changed_ = true;
-  RaiseClearLimit();
-  return true;
+  demand_changed_ |= bytes > 0;
+  if (bytes > 0 || receive.buffer.bytes > context_->options.eager_bytes) RaiseClearLimit();
+  return bytes > 0;
 }
 
 bool Receiver::OnTaken(const PostedReceive& receive) {

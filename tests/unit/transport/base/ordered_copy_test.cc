@@ -55,9 +55,8 @@ TEST(OrderedCopyTest, TheLastWordOfEachLineIsStoredAfterTheOthers) {
   RecordedStores::base = to;
   RecordedStores::made.clear();
   OrderedCopy<RecordedStores>(to + kShift, from.data(), kBytes);
-  EXPECT_EQ(RecordedStores::made,
-            (std::vector<std::string>{"word 104", "word 112", "last 120", "line 128", "last 248", "line 256",
-                                      "last 376", "word 384", "word 392"}));
+  EXPECT_EQ(RecordedStores::made, (std::vector<std::string>{"word 104", "word 112", "last 120", "line 128", "last 248",
+                                                            "line 256", "last 376", "word 384", "word 392"}));
   EXPECT_TRUE(std::equal(from.begin(), from.begin() + kBytes, to + kShift));
 }
 

@@ -285,6 +285,26 @@ TEST_F(DirectedFixture, WithoutAStoreASendStillCompletesOnlyWithItsReceive) {
   EXPECT_TRUE(world().RunUntil([&] { return sent == 2; }));
 }
 
+// There all sends ask, however short, so of each receive that stands ready they are told.
+TEST_F(DirectedFixture, WithoutAStoreAShortSendToOneThatStandsReadyIsNotAnnounced) {
+  WorldOptions options = Options(TestControl::kWindow);
+  options.endpoint.eager_bytes = 0;
+  options.endpoint.unexpected_bytes = 0;
+  StartQueue(options);
+  Name(0);
+  GuardedBuffer& in = NewBuffer(64);
+  Post({.buffer = Into(in), .tag = 4, .source = kNames[0]});
+  Settle();
+  network().StartCapture();
+  SendFrom(0, NewFilled(64, 8), 4);
+  EXPECT_EQ(Take().bytes, 64u);
+  EXPECT_TRUE(in.Holds(8));
+  EXPECT_EQ(Announcements(), 0u);
+  SendFrom(0, NewFilled(64, 9), 4);
+  Settle();
+  EXPECT_EQ(Announcements(), 1u) << "no receive stood ready for the second";
+}
+
 // ---- bytes ahead
 
 TEST_F(DirectedFixture, TheAllocatorHearsOfWhatComesToStandReadyAndOfWhatDoesNoMore) {
