@@ -8,6 +8,7 @@
 // Thread rule: one writer; readers may be anywhere, and load the last eight bytes of a line with acquire.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -49,35 +50,38 @@ struct OrderedStores {
   }
 };
 
+// One word of a copy, the last of its line or not.
+template <typename Stores>
+void OrderedWord(uint8_t* to, const uint8_t* from) {
+  constexpr size_t kLast = kOrderedLineBytes - Stores::kWordBytes;
+  if (reinterpret_cast<uintptr_t>(to) % kOrderedLineBytes == kLast) {
+    Stores::LastWord(to, from);
+  } else {
+    Stores::Word(to, from);
+  }
+}
+
 // What is less than a word at both ends is just copied.
 template <typename Stores = OrderedStores>
 void OrderedCopy(uint8_t* to, const uint8_t* from, size_t bytes) {
-  constexpr size_t kWord = OrderedStores::kWordBytes;
-  const auto advance = [&](size_t by) {
-    to += by;
-    from += by;
-    bytes -= by;
-  };
-  const auto place = [&] { return reinterpret_cast<uintptr_t>(to) % kOrderedLineBytes; };
-  const auto word = [&] {
-    place() + kWord == kOrderedLineBytes ? Stores::LastWord(to, from) : Stores::Word(to, from);
-    advance(kWord);
-  };
-  const size_t head = (kWord - place() % kWord) % kWord;
+  constexpr size_t kWord = Stores::kWordBytes, kLine = kOrderedLineBytes, kLast = kLine - kWord;
+  const auto before = [to](size_t unit) { return (unit - reinterpret_cast<uintptr_t>(to) % unit) % unit; };
+  const size_t head = before(kWord);
   if (head >= bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
+  const size_t words_end = head + (bytes - head) / kWord * kWord;
+  const size_t first_line = std::min(before(kLine), words_end);
   std::memcpy(to, from, head);
-  advance(head);
-  while (bytes >= kWord && place() != 0) word();
-  constexpr size_t kLast = kOrderedLineBytes - kWord;
-  for (; bytes >= kOrderedLineBytes; advance(kOrderedLineBytes)) {
-    Stores::LineBeforeLastWord(to, from);
-    Stores::LastWord(to + kLast, from + kLast);
+  size_t at = head;
+  for (; at < first_line; at += kWord) OrderedWord<Stores>(to + at, from + at);
+  for (; at + kLine <= words_end; at += kLine) {
+    Stores::LineBeforeLastWord(to + at, from + at);
+    Stores::LastWord(to + at + kLast, from + at + kLast);
   }
-  while (bytes >= kWord) word();
-  std::memcpy(to, from, bytes);
+  for (; at < words_end; at += kWord) OrderedWord<Stores>(to + at, from + at);
+  std::memcpy(to + at, from + at, bytes - at);
 }
 
 }  // namespace paceline

@@ -28,6 +28,7 @@ TEST(OrderedCopyTest, CopiesEveryLengthFromAndToEveryAlignment) {
 
 // In what order a processor makes stores visible cannot be asserted from here; in what order they are made can.
 struct RecordedStores {
+  static constexpr size_t kWordBytes = OrderedStores::kWordBytes;
   static inline uint8_t* base = nullptr;
   static inline std::vector<std::string> made;
 
