@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -251,6 +253,14 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (options.plugin != "none") {
+    std::error_code error;
+    options.plugin = std::filesystem::canonical(options.plugin, error).string();
+    if (error) {
+      std::fprintf(stderr, "--plugin: %s; it is a path of libnccl-net-paceline.so, or none\n", error.message().c_str());
+      return 2;
+    }
   }
   return Run(options);
 }
