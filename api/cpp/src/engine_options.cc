@@ -90,8 +90,8 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   SetIfGiven(endpoint.entropies, options.entropies);
   SetIfGiven(endpoint.eager_bytes, options.eager_bytes);
   SetIfGiven(endpoint.unexpected_bytes, options.unexpected_bytes);
-  // Where nothing is stored, what a receive posted ahead has called for and another send brings waits for its own.
-  if (options.matched_sends) endpoint.eager_bytes = endpoint.unexpected_bytes = 0;
+  // Where nothing is stored, what meets no receive is put off until it does, and so not acknowledged.
+  if (options.matched_sends) endpoint.unexpected_bytes = 0;
   endpoint.ordered_placement = options.ordered_placement;
   SetIfGiven(endpoint.max_connections, options.max_connections);
   SetIfGiven(endpoint.max_operations, options.max_operations);

@@ -285,8 +285,35 @@ TEST_F(DirectedFixture, WithoutAStoreASendStillCompletesOnlyWithItsReceive) {
   EXPECT_TRUE(world().RunUntil([&] { return sent == 2; }));
 }
 
-// There all sends ask, however short, so of each receive that stands ready they are told.
-TEST_F(DirectedFixture, WithoutAStoreAShortSendToOneThatStandsReadyIsNotAnnounced) {
+// What goes unasked and finds no receive is put off, and not acknowledged until it has met one.
+TEST_F(DirectedFixture, WithoutAStoreAnEagerSendCompletesOnlyWithItsReceive) {
+  WorldOptions options = Options(TestControl::kWindow);
+  options.endpoint.unexpected_bytes = 0;
+  StartQueue(options);
+  Name(0);
+  size_t sent = 0;
+  host(0).on_completion = [&](const Completion&) { ++sent; };
+  network().StartCapture();
+  for (const size_t bytes : {1u, 64u, 10'000u}) SendFrom(0, NewFilled(bytes, static_cast<uint8_t>(bytes)), bytes);
+  world().RunFor(Duration::Millis(100));
+  EXPECT_EQ(Announcements(), 0u);
+  EXPECT_EQ(sent, 0u);
+  EXPECT_GT(endpoint(2).counters().not_ready_sent, 0u);
+  for (const size_t bytes : {10'000u, 1u, 64u}) {
+    GuardedBuffer& in = NewBuffer(bytes);
+    Post({.buffer = Into(in), .tag = bytes});
+    EXPECT_EQ(Take().bytes, bytes);
+    EXPECT_TRUE(in.Holds(static_cast<uint8_t>(bytes)));
+  }
+  EXPECT_TRUE(world().RunUntil([&] { return sent == 3; }));
+  PostFrom(kNames[0], 64, 4);
+  SendFrom(0, NewFilled(64, 8), 4);
+  Take();
+  EXPECT_EQ(Announcements(), 0u) << "its receive stood ready";
+}
+
+// Where all sends ask, however short, they are told of each receive that stands ready.
+TEST_F(DirectedFixture, WhereAllAskAShortSendToOneThatStandsReadyIsNotAnnounced) {
   WorldOptions options = Options(TestControl::kWindow);
   options.endpoint.eager_bytes = 0;
   options.endpoint.unexpected_bytes = 0;
