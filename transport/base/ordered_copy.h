@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef __SSE2__
+#ifdef __x86_64__
 #include <emmintrin.h>
 #endif
 
@@ -32,7 +32,7 @@ struct OrderedStores {
   // All of a line but its last word.
   static void LineBeforeLastWord(uint8_t* to, const uint8_t* from) {
     size_t at = 0;
-#ifdef __SSE2__
+#ifdef __x86_64__
     for (; at + sizeof(__m128i) < kOrderedLineBytes; at += sizeof(__m128i)) {
       _mm_store_si128(reinterpret_cast<__m128i*>(to + at),
                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)));

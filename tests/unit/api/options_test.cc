@@ -69,7 +69,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_EQ(ToLaneOptions(*options)->dpdk_eal, "-m 512");
   EXPECT_TRUE(ToLaneOptions(*options)->verbs_reliable);
   options->congestion_control_parameters.clear();
-  EXPECT_EQ(ToEngineOptions(*options)->endpoint.eager_bytes, 0u);
+  EXPECT_EQ(ToEngineOptions(*options)->endpoint.unexpected_bytes, 0u);
   EXPECT_TRUE(ToEngineOptions(*options)->endpoint.ordered_placement);
 }
 
