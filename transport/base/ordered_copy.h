@@ -3,7 +3,8 @@
 // memcpy promises neither; glibc's stores the first bytes of a block after all others.
 //
 // On x86-64 stores become visible in the order in which they are made, and aligned ones of 16 bytes at once on whatever
-// has AVX (Intel SDM volume 3, 9.1.1 and 9.2.3.4; AMD APM volume 2, 7.1 and 7.3.2).
+// has AVX (Intel SDM volume 3, "Memory Ordering" and "Guaranteed Atomic Operations"; AMD APM volume 2, "Memory
+// System").
 //
 // Thread rule: one writer; readers may be anywhere, and load the last eight bytes of a line with acquire.
 #pragma once

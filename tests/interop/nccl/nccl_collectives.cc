@@ -40,27 +40,26 @@ struct Options {
   std::string json;
 };
 
-// What NCCL has to be told before it is loaded. What the caller has set stays.
+// What NCCL has to be told before it is loaded, whatever the caller's environment says: that `options.plugin` carries
+// all that ranks exchange.
 void PrepareEnvironment(const Options& options, uint32_t rank, int devices) {
-  const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
-  if (options.plugin == "none") {
-    set("NCCL_NET_PLUGIN", "none");
-    set("NCCL_NET", "Socket");
-  } else {
-    set("NCCL_NET_PLUGIN", options.plugin);
-    set("NCCL_NET", "Paceline");
-  }
+  const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
+  set("NCCL_NET_PLUGIN", options.plugin);
+  set("NCCL_NET", options.plugin == "none" ? "Socket" : "Paceline");
   set("NCCL_P2P_DISABLE", "1");
   set("NCCL_SHM_DISABLE", "1");
   if (options.ranks > static_cast<uint32_t>(devices)) set("NCCL_HOSTID", absl::StrCat("paceline-", rank));
 }
+
+// A buffer holds as many values for each rank; at least one.
+size_t CountOf(size_t bytes, uint32_t world) { return std::max<size_t>(bytes / sizeof(uint32_t) / world, 1) * world; }
 
 class Rank {
  public:
   Rank(const Options& options, tools::Rendezvous* rendezvous, const NcclLibrary& nccl, int device)
       : options_(options), rendezvous_(*rendezvous), nccl_(nccl), gpu_(device), scope_(gpu_.driver(), gpu_.context()) {
     const size_t most = *std::max_element(options.bytes.begin(), options.bytes.end());
-    host_.resize(Count(most));
+    host_.resize(CountOf(most, world()));
     from_ = gpu_.Alloc(host_.size() * sizeof(uint32_t));
     to_ = gpu_.Alloc(host_.size() * sizeof(uint32_t));
     Expect(gpu_.driver().cuStreamCreate(&stream_, gpudirect::kStreamNonBlocking) == 0, "cuStreamCreate");
@@ -94,7 +93,7 @@ class Rank {
                               .stream = stream_,
                               .rank = rank(),
                               .world = world(),
-                              .count = Count(bytes),
+                              .count = CountOf(bytes, world()),
                               .from = from_,
                               .to = to_};
     const std::string what = absl::StrCat(collective.name, " of ", bytes, " bytes");
@@ -115,8 +114,6 @@ class Rank {
   }
 
  private:
-  size_t Count(size_t bytes) const { return std::max<size_t>(bytes / sizeof(uint32_t) / world(), 1) * world(); }
-
   void Clear(size_t count) {
     std::fill(host_.begin(), host_.begin() + static_cast<ptrdiff_t>(count), 0xeeeeeeeeU);
     gpu_.Write(to_, host_.data(), count * sizeof(uint32_t));
@@ -171,7 +168,8 @@ nlohmann::json RunAll(const Options& options, Rank& rank) {
         options.collectives.end()) {
       continue;
     }
-    for (const size_t bytes : options.bytes) {
+    for (const size_t wanted : options.bytes) {
+      const size_t bytes = CountOf(wanted, rank.world()) * sizeof(uint32_t);
       const double seconds = rank.Measure(collective, bytes);
       if (rank.rank() != 0) continue;
       const double gbps = static_cast<double>(bytes) * 8e-9 / seconds;
@@ -235,7 +233,9 @@ int Main(int argc, char** argv) {
   app.add_option("--nccl", options.nccl, "NCCL's library, by path or name")->capture_default_str();
   app.add_option("--plugin", options.plugin, "network plugin, by path; none: NCCL's own TCP sockets")->required();
   app.add_option("--ranks", options.ranks, "processes, 2 to 64")->check(CLI::Range(2, 64))->capture_default_str();
-  app.add_option("--bytes", options.bytes, "of the larger buffer of a rank, comma separated; 4 to 1G, with K, M, G")
+  app.add_option("--bytes", options.bytes,
+                 "of the larger buffer of a rank, in values of 4 bytes, as many for each rank; 4 to 1G, with K, M, G, "
+                 "comma separated")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(size_t{4}, size_t{1} << 30));

@@ -51,7 +51,7 @@ class Receiver {
   // The receives of a shared queue that name the peer count for this connection, which is up, from now on.
   void JoinSource();
   // A receive that only the peer's sends can meet has come to stand ready; or it stands ready no more, as it was met or
-  // has ended. False: the allocators need not be told, as its message comes unasked.
+  // has ended. False: the allocators need not be told, as its message is one segment at most.
   bool OnReady(const PostedReceive& receive);
   bool OnTaken(const PostedReceive& receive);
   // A receive of a shared queue takes the stored send `message` of this connection.
