@@ -359,7 +359,7 @@ void Connection::OnAbort(uint16_t) {
 // ---- what is to be said
 
 bool Connection::LetAckWait(Time now) {
-  return ready_link.linked() && !frames_due() && acks_.due(now) && acks_.Defer();
+  return ready_link.linked() && !frames_due() && !receiver_.grant_waits() && acks_.due(now) && acks_.Defer();
 }
 
 uint32_t Connection::control_port() const {

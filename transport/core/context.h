@@ -38,6 +38,8 @@ struct Port {
   std::unique_ptr<ReceiverController> receiver;  // nullptr: the algorithm needs no credit
   std::vector<Connection*> flow_owner;           // by flow number of `receiver`
   std::vector<uint32_t> free_flows;
+
+  bool sends_bursts() const { return capabilities.burst_segments > 1; }
 };
 
 struct CoreContext {
@@ -61,6 +63,11 @@ struct CoreContext {
   uint64_t unexpected_bytes = 0;                                // held for sends without a receive
   uint64_t next_operation = 1;
   std::vector<RegionId> rekeyed;  // by RevokePlacement, and who writes there has not been told
+
+  // How long an acknowledgement of what has come through this port waits at most while more follows.
+  Duration AckDelay(const Port& port) const {
+    return port.sends_bursts() ? options.max_ack_delay * options.bursts_per_ack : options.max_ack_delay;
+  }
 
   void Complete(const Completion& completion) {
     if (completion.status == OperationStatus::kOk) {

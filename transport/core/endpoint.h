@@ -50,12 +50,14 @@ struct EndpointOptions {
   bool ordered_placement = false;
   uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
   uint32_t max_connections = 65536;
-  uint32_t max_operations = 4096;    // per connection and direction
-  uint32_t max_completions = 65536;  // completions not yet polled before posts answer kTryAgain
-  bool payload_checksum = true;      // CRC-32C over payloads beside that over headers
-  // Packets received per acknowledgement at most; bursts while more follows, on lanes that send them.
-  uint32_t ack_every = 2;
+  uint32_t max_operations = 4096;                 // per connection and direction
+  uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain
+  bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
+  uint32_t ack_every = 2;                         // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
+  // While more follows, on lanes that send bursts: so many of them per acknowledgement, and so many times
+  // max_ack_delay. News of credit waits with it while the sender has enough.
+  uint32_t bursts_per_ack = 4;
   // The same, after the last packet of a backlog: nothing follows that it could be acknowledged along with, only an
   // answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it reckons with
   // probes for last packets that have arrived.

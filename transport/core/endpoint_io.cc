@@ -468,7 +468,7 @@ void Endpoint::Impl::HandleTimeout(Time now) {
         Connection* connection = port.flow_owner[grants[i].flow];
         if (connection == nullptr) continue;
         connection->receiver().OnGrant(port.index, grants[i]);
-        if (!connection->control_link.linked()) control_.PushBack(connection);
+        Enlist(connection, now);
       }
     } while (n == grants.size());
   }

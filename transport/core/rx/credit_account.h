@@ -34,6 +34,7 @@ struct CreditAccount {
   uint16_t said_cap = 0;         // as it travels; 0: the sender has stated none
   Rate cap = Rate::Unlimited();  // until it has
   uint64_t credit_end = 0;       // absolute; 0: none granted
+  uint64_t credit_told = 0;      // the same, as the sender was told last
   Rate rate;
   static constexpr uint64_t kNothing = ~uint64_t{0};
   uint64_t told_end = kNothing;  // what the allocator was told last

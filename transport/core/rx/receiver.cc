@@ -171,7 +171,7 @@ void Receiver::FailAll(OperationStatus status, Time now) {
   matched_ = 0;
   open_failures_ = 0;
   expected_bytes_ = 0;
-  grant_pending_ = false;
+  credit_news_ = News::kNone;
   trimmed_.clear();
   not_ready_.clear();
   DropAccounts(now);
@@ -342,7 +342,14 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
   account.credit_end = account.base + grant.credit_end;
   account.rate = grant.rate;
   account.grant_pending = true;
-  RequestGrant();
+  credit_news_ = std::max(credit_news_, MayWait(account, context_->ports[port]) ? News::kMayWait : News::kNow);
+}
+
+// For the acknowledgement that is pending: what the sender was told is most of what it has.
+bool Receiver::MayWait(const CreditAccount& account, const Port& port) const {
+  if (!acks_->pending() || !port.sends_bursts() || account.credit_end < account.credit_told) return false;
+  const uint64_t left = account.credit_told - std::min(account.credit_told, account.tx_total);
+  return account.credit_end - account.credit_told <= left / 3;
 }
 
 void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
@@ -410,7 +417,7 @@ uint32_t Receiver::PortToTell() const {
 }
 
 bool Receiver::PollGrant(wire::GrantFrame* frame) {
-  if (!grant_pending_) return false;
+  if (credit_news_ == News::kNone) return false;
   const uint32_t port = PortToTell();
   frame->port = static_cast<uint8_t>(port);
   frame->clear_limit = static_cast<uint32_t>(clear_limit_);
@@ -420,7 +427,10 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
     frame->credit_end = port < accounts_.size() ? accounts_[port].credit_end : 0;
     if (port < accounts_.size()) frame->rate = wire::EncodeRate(accounts_[port].rate);
   }
-  if (port < accounts_.size()) accounts_[port].grant_pending = false;
+  if (port < accounts_.size()) {
+    accounts_[port].grant_pending = false;
+    accounts_[port].credit_told = accounts_[port].credit_end;
+  }
   frame->clears = 0;
   bool more = false;
   for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message)) {
@@ -442,7 +452,7 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
     message->told_ports |= static_cast<uint8_t>(1u << port);
     clears_told_ = true;
   }
-  grant_pending_ = more || HasNews(PortToTell());
+  credit_news_ = more || HasNews(PortToTell()) ? News::kNow : News::kNone;
   ++context_->counters.grants_sent;
   return true;
 }

@@ -100,7 +100,12 @@ class Receiver {
   bool FinishBurst(Time now);
 
   // ---- what is to be said
-  bool control_pending() const { return !trimmed_.empty() || !not_ready_.empty() || grant_pending_; }
+  bool control_pending() const {
+    return !trimmed_.empty() || !not_ready_.empty() || credit_news_ == News::kNow ||
+           (credit_news_ == News::kMayWait && !acks_->pending());
+  }
+  // For the packet with the next acknowledgement.
+  bool grant_waits() const { return credit_news_ == News::kMayWait; }
   // Each fills one frame; false: nothing (more) of the kind to say.
   bool PollTrimmed(wire::TrimmedFrame* frame);
   bool PollNotReady(uint32_t* message_bits);
@@ -150,7 +155,8 @@ class Receiver {
   void TellAccepted(const wire::DataHeader& header, Run& run);
   void TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now);
   void TellArrivals(uint32_t port);
-  void RequestGrant() { grant_pending_ = true; }
+  void RequestGrant() { credit_news_ = News::kNow; }
+  bool MayWait(const CreditAccount& account, const Port& port) const;
   void FailReceive(PostedReceive* receive, OperationStatus status);
   Matcher& matcher();
   PostedReceive* TakeReceive(const RxMessage& message);
@@ -233,7 +239,8 @@ class Receiver {
   bool clears_told_ = false;  // some, since the last demand
   bool closing_ = false;      // no receive will ever be posted again
   bool prompt_ack_ = false;   // a message has been completed that the sender waits for
-  bool grant_pending_ = false;
+  enum class News : uint8_t { kNone, kMayWait, kNow };
+  News credit_news_ = News::kNone;
   std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told
   static constexpr size_t kMaxNotReady = 16;
   std::vector<uint32_t> not_ready_;  // messages that their sender is to hold, to be told

@@ -29,10 +29,10 @@ void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::sp
   TellSaid(header, port, run, now);
   if (run.taken == 0) return;
   const EndpointOptions& options = context_->options;
-  // While more is to follow, it is bursts that count where the lane sends them.
-  const uint32_t burst = run.last ? 1 : std::max(1u, context_->ports[port].capabilities.burst_segments);
-  acks_->RequestAck(run.taken, run.at_once, options.ack_every * burst,
-                    run.last ? options.last_ack_delay : options.max_ack_delay, now);
+  const Port& local = context_->ports[port];
+  const uint32_t every = local.sends_bursts() && !run.last ? options.bursts_per_ack * local.capabilities.burst_segments
+                                                           : options.ack_every;
+  acks_->RequestAck(run.taken, run.at_once, every, run.last ? options.last_ack_delay : context_->AckDelay(local), now);
   if (run.last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
 }
 

@@ -263,6 +263,7 @@ class Sender {
   bool NeedsPort() const;
   uint8_t AllPorts() const { return peer_->reach; }
   Duration ReorderWindow() const;
+  Duration AckDelay() const;
   Duration ProbeDelay() const;
   Duration Timeout() const;
 

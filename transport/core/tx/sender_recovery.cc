@@ -39,14 +39,16 @@ Duration Sender::ReorderWindow() const {
 
 Duration Sender::ProbeDelay() const {
   const EndpointOptions& options = context_->options;
-  const Duration ack_delay = backlog() == 0 ? options.last_ack_delay : options.max_ack_delay;
+  const Duration ack_delay = backlog() == 0 ? options.last_ack_delay : AckDelay();
   const Duration usual = std::min(quiet_.get() * 5 / 4, Timeout());
   return std::max({rtt_.smoothed() * 2, usual, options.min_probe}) + ack_delay;
 }
 
+// The peer's, as far as a lane of ours tells.
+Duration Sender::AckDelay() const { return context_->AckDelay(context_->ports[peer_->first_port()]); }
+
 Duration Sender::Timeout() const {
-  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) +
-         context_->options.max_ack_delay;
+  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) + AckDelay();
 }
 
 Time Sender::TimeoutAt() const {

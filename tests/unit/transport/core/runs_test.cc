@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kSegment = 4096;
 constexpr size_t kSegments = 40;
+constexpr size_t kBurst = 16 * kSegment;
 
 class RunsTest : public CoreFixture {
  protected:
@@ -85,12 +86,29 @@ TEST_F(RunsTest, CreditEndsARun) {
   EXPECT_EQ(endpoint(0).counters().retransmits, 0u);
 }
 
-TEST_F(RunsTest, WhileMoreFollowsTwoBurstsHaveOneAcknowledgement) {
-  Begin(1 << 20, TestControl::kWindow, Duration::Nanos(1));
+TEST_F(RunsTest, WhileMoreFollowsFourBurstsHaveOneAcknowledgement) {
+  Begin(kBurst * 64, TestControl::kWindow, Duration::Nanos(1));
   const uint64_t before = endpoint(1).counters().acks_sent;
-  ExchangeUnder([](const wire::DataHeader&, NetworkPacket&, Fate&) {});
-  EXPECT_GE(endpoint(1).counters().acks_sent - before, 2u);
-  EXPECT_LE(endpoint(1).counters().acks_sent - before, 3u);
+  Exchange(0, kBurst * 12, 1);
+  EXPECT_GE(endpoint(1).counters().acks_sent - before, 3u);
+  EXPECT_LE(endpoint(1).counters().acks_sent - before, 4u);
+}
+
+TEST_F(RunsTest, NewsOfCreditGoesWithTheAcknowledgementWhileThereIsEnough) {
+  constexpr uint64_t kBursts = 64;
+  const auto time_with = [this](uint64_t credit) {
+    Begin(credit, TestControl::kCredit, Duration::Nanos(1));
+    Exchange(0, kBurst, 1);
+    const Time start = now();
+    const uint64_t before = endpoint(1).counters().tx_packets;
+    Exchange(0, kBurst * kBursts, 2);
+    return std::pair(now() - start, endpoint(1).counters().tx_packets - before);
+  };
+  const Duration unhindered = time_with(kBurst * 2 * kBursts).first;
+  const auto [time, packets] = time_with(kBurst * 16);
+  EXPECT_LE(packets, kBursts / 4 + 4);
+  EXPECT_LE(time.nanos(), unhindered.nanos() * 21 / 20) << "the sender has had to wait";
+  EXPECT_GE(time_with(kBurst * 2).second, kBursts * 3 / 4) << "where there is little, all of it is told at once";
 }
 
 TEST_F(RunsTest, OneThatIsLostIsSentAgainAlone) {
