@@ -31,7 +31,7 @@ struct LaneCapabilities {
   bool remote_placement = false;  // takes writes: the remote card places data by itself
   uint32_t max_write_bytes = 0;   // largest write; 0 without remote_placement
   bool ecn = false;               // congestion marks are set on the way and seen on arrival
-  bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, not of the poll
+  bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, however long before the poll
   Duration delay_error;    // time that hosts may add to a one-way delay seen over this lane (software timestamps)
   bool trimming = false;   // the network may cut payloads and deliver the header
   bool telemetry = false;  // switches report on themselves in packets that ask for it

@@ -38,7 +38,8 @@ UdpReceiver::UdpReceiver(const Options& options)
     : options_(options),
       buffer_bytes_(options.gro ? kGroBufferBytes : (options.max_packet_bytes + 63) / 64 * 64),
       buffers_(options.gro ? kGroBuffers : kPlainBuffers),
-      messages_(buffers_.size()) {
+      messages_(buffers_.size()),
+      stamps_(options.timestamps) {
   memory_ = std::make_unique<uint8_t[]>(buffer_bytes_ * buffers_.size());
   for (size_t i = 0; i < buffers_.size(); ++i) {
     buffers_[i].vector = {memory_.get() + i * buffer_bytes_, buffer_bytes_};
@@ -99,10 +100,16 @@ void UdpReceiver::ReadControl(Buffer& buffer, msghdr& header, Time now, LaneCoun
   }
 }
 
+void UdpReceiver::SetStamps(bool on) {
+  const int value = on ? 1 : 0;
+  if (setsockopt(options_.socket, SOL_SOCKET, SO_TIMESTAMPNS, &value, sizeof(value)) == 0) stamps_ = on;
+}
+
 bool UdpReceiver::Fill(size_t wanted, Time now, LaneCounters& counters) {
   filled_ = current_ = 0;
   offset_ = 0;
   offset_fresh_ = false;
+  if (options_.timestamps && rhythm_.IsDense(now) == stamps_) SetStamps(!stamps_);
   ++counters.rx_calls;
   const size_t asked = std::min({batch_, wanted, messages_.size()});
   const int count = recvmmsg(options_.socket, messages_.data(), static_cast<unsigned>(asked), MSG_DONTWAIT, nullptr);

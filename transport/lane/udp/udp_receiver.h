@@ -5,7 +5,8 @@
 // at the next call. Buffers are reused once everything in them was handed out *and* Receive was called again.
 //
 // Time stamps: the kernel stamps arrivals with CLOCK_REALTIME, the transport runs on CLOCK_MONOTONIC. The difference is
-// measured at most once per second, and again at once when a stamp looks odd (the wall clock was set).
+// measured at most once per second, and again at once when a stamp looks odd (the wall clock was set). While polls
+// follow closely on one another there are no stamps, and what a poll finds has arrived then.
 //
 // Thread rule: the engine's thread. Nothing is allocated after construction.
 #pragma once
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "transport/lane/lane.h"
+#include "transport/lane/udp/poll_rhythm.h"
 #include "transport/lane/udp/udp_address.h"
 
 namespace paceline {
@@ -27,9 +29,9 @@ namespace paceline {
 class UdpReceiver {
  public:
   struct Options {
-    int socket = -1;   // not owned; non-blocking
-    bool gro = false;  // buffers of 64 KB instead of one packet
-    bool timestamps = false;
+    int socket = -1;                // not owned; non-blocking
+    bool gro = false;               // buffers of 64 KB instead of one packet
+    bool timestamps = false;        // the socket has them
     uint32_t max_packet_bytes = 0;  // without GRO: longer ones are dropped and counted
   };
 
@@ -60,6 +62,7 @@ class UdpReceiver {
   void ReadControl(Buffer& buffer, msghdr& header, Time now, LaneCounters& counters);
   Time ToTransportClock(int64_t realtime_nanos, Time now);
   void MeasureClockOffset(Time now);
+  void SetStamps(bool on);
 
   Options options_;
   size_t buffer_bytes_;
@@ -71,6 +74,8 @@ class UdpReceiver {
   size_t current_ = 0;   // the one being handed out
   uint32_t offset_ = 0;  // bytes of it that were
 
+  PollRhythm rhythm_;
+  bool stamps_;                // the kernel makes them
   uint32_t kernel_drops_ = 0;  // as last reported; the kernel's count wraps
   int64_t realtime_minus_monotonic_ = 0;
   Time offset_measured_at_;
