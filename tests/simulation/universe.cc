@@ -44,6 +44,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
   for (uint32_t i = 0; i < scenario.hosts * scenario.ports; ++i) {
     LaneCapabilities capabilities = hca ? support::HcaLaneCapabilities() : support::PacketLaneCapabilities();
     capabilities.entropies = scenario.entropies;
+    if (!hca && scenario.burst_segments > 1) capabilities.least_guessed_bytes = 1;
     capabilities.burst_segments = scenario.burst_segments;
     capabilities.keeps_path_order = hca || scenario.reorder == 0;
     if (hca) {

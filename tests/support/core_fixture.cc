@@ -31,7 +31,10 @@ WorldOptions CoreFixture::OptionsFor(const CoreSetup& setup) {
   options.ports = setup.ports;
   options.packet_capabilities.burst_segments = setup.burst_segments;
   options.hca_capabilities.burst_segments = setup.burst_segments;
-  if (setup.burst_segments > 1) options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
+  if (setup.burst_segments > 1) {
+    options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
+    options.packet_capabilities.least_guessed_bytes = 1;
+  }
   if (setup.encrypted) {
     options.endpoint.cluster_key.emplace().fill(7);
     options.endpoint.encrypt = true;

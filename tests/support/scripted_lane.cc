@@ -171,7 +171,31 @@ size_t ScriptedLane::Receive(std::span<RxSegment> out, Time now) {
     counters_.rx_bytes += packet.bytes.size() + packet.phantom_bytes;
   }
   ++counters_.rx_calls;
+  PutWhereGuessed(out.first(count));
   return count;
+}
+
+// Packets from the first on that are not longer than was thought, whatever they are. The rest of the room is spoilt, as
+// a lane may that finds out too late that it has put something there which belongs elsewhere.
+void ScriptedLane::PutWhereGuessed(std::span<RxSegment> segments) {
+  const PlacementGuess guess = std::exchange(guess_, PlacementGuess());
+  if (guess.packets > 0) std::memset(guess.to, 0xa5, size_t{guess.packets} * guess.payload_bytes);
+  guessed_headers_.clear();
+  for (size_t i = 0; i < std::min<size_t>(segments.size(), guess.packets); ++i) {
+    RxSegment& segment = segments[i];
+    const std::vector<uint8_t>& bytes = handed_out_[i].bytes;
+    if (segment.kind != SegmentKind::kPacket || segment.trimmed || segment.phantom_bytes > 0 ||
+        bytes.size() <= guess.header_bytes || bytes.size() > size_t{guess.header_bytes} + guess.payload_bytes) {
+      break;
+    }
+    guessed_headers_.emplace_back(bytes.begin(), bytes.begin() + guess.header_bytes);
+    segment.data = guessed_headers_.back().data();
+    segment.data_bytes = guess.header_bytes;
+    segment.payload = guess.to + i * guess.payload_bytes;
+    segment.payload_bytes = static_cast<uint32_t>(bytes.size()) - guess.header_bytes;
+    std::memcpy(segment.payload, bytes.data() + guess.header_bytes, segment.payload_bytes);
+    segment.guessed = true;
+  }
 }
 
 }  // namespace paceline::support

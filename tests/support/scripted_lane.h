@@ -36,6 +36,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   size_t room() const override { return network_->PortHasRoom(port_) ? room_limit_ : 0; }
   size_t RoomTo(uint32_t peer) override;
   size_t Send(std::span<const TxSegment> segments) override;
+  void GuessPlacement(const PlacementGuess& guess) override { guess_ = guess; }
   size_t Receive(std::span<RxSegment> out, Time now) override;
 
   uint32_t port() const { return port_; }
@@ -71,6 +72,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   };
   void CheckSegment(const TxSegment& segment);
   void Deliver(NetworkPacket packet) override;
+  void PutWhereGuessed(std::span<RxSegment> segments);
 
   ScriptedNetwork* network_;
   LaneCapabilities capabilities_;
@@ -85,6 +87,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;
+  PlacementGuess guess_;  // for the next Receive
+  std::vector<std::vector<uint8_t>> guessed_headers_;
   std::deque<NetworkPacket> arrived_;
   std::vector<NetworkPacket> handed_out_;  // what the pointers of the last Receive point to
   std::vector<LaneAddress> sources_;

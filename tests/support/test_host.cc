@@ -32,6 +32,9 @@ TestHost::~TestHost() = default;
 
 bool TestHost::Receive(uint32_t port, Time now) {
   std::array<RxSegment, 32> segments;
+  if (lanes_[port]->capabilities().least_guessed_bytes > 0) {
+    lanes_[port]->GuessPlacement(endpoint_->GuessPlacement(port));
+  }
   const size_t count = lanes_[port]->Receive(segments, now);
   if (count == 0) return false;
   endpoint_->HandleSegments(port, std::span(segments).first(count), now);

@@ -15,6 +15,8 @@ namespace paceline {
   X(rx_packets, "packets", "packets and placed writes received, of any kind")                                       \
   X(rx_data_packets, "packets", "packets or writes with payload received, duplicates included")                     \
   X(rx_data_bytes, "bytes", "payload bytes placed, each once")                                                      \
+  X(rx_in_place, "packets", "data packets whose payload the lane put where it belongs, before they were looked at") \
+  X(rx_set_aside, "packets", "packets that the lane put where others belong, which were copied aside")              \
   X(rx_malformed, "packets", "packets dropped: too short, unknown kind, impossible field")                          \
   X(rx_bad_checksum, "packets", "packets dropped: header or payload checksum wrong")                                \
   X(rx_forged, "packets", "packets dropped: not authenticated by the peer, of any kind")                            \

@@ -406,6 +406,8 @@ void Endpoint::TakeSegments(uint32_t port, std::span<const RxSegment> segments, 
   impl_->TakeSegments(port, segments, now);
 }
 
+PlacementGuess Endpoint::GuessPlacement(uint32_t port) { return impl_->GuessPlacement(port); }
+
 void Endpoint::FinishSegments(Time now) { impl_->FinishSegments(now); }
 size_t Endpoint::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
   return impl_->PollTransmit(port, burst, room, now);

@@ -228,6 +228,8 @@ class Endpoint {
   // as the segments' bytes are still read.
   void TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
   void FinishSegments(Time now);
+  // For Lane::GuessPlacement, in the moment before Receive; what that finds is handed in before anything else is done.
+  PlacementGuess GuessPlacement(uint32_t port);
   // At most `room` segments for this port; returns how many are in burst.segments. Pointers in them live until the next
   // call on this endpoint, or until the burst is used again, whichever comes first.
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);

@@ -134,6 +134,9 @@ class Endpoint::Impl {
   void TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now);
   void FinishSegments(Time now);
   void HandleRiders(Time now);
+  PlacementGuess GuessPlacement(uint32_t port);
+  size_t CountInPlace(std::span<const RxSegment> guessed);
+  size_t TakeGuessed(uint32_t port, std::span<const RxSegment> segments, Time now);
 
   // What a lane with remote placement tells: that a write was placed, or that a fence holds.
   void HandleNotice(uint32_t port, const RxSegment& segment, Time now);
@@ -318,6 +321,16 @@ class Endpoint::Impl {
   std::vector<Riders> riders_;                     // of the segments taken and not finished
   std::array<Receiver::Arrival, kMostInRun> run_;  // that is being taken
   bool taking_ = false;                            // there are such segments
+
+  // Of the last run of packets that came through a port: where the next ones may belong.
+  struct LastRun {
+    ConnectionId connection = kNoConnection;
+    uint32_t message = 0;
+    uint32_t header_bytes = 0;
+  };
+  std::array<LastRun, limits::kMaxPorts> last_runs_;
+  std::vector<RxSegment> aside_;  // that were where others belong, and
+  std::vector<uint8_t> aside_bytes_;
 };
 
 }  // namespace paceline

@@ -15,7 +15,9 @@ void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segm
   taking_ = true;
   while (!segments.empty()) {
     size_t taken = 1;
-    if (segments.front().kind == SegmentKind::kPacket) {
+    if (segments.front().guessed) {
+      taken = TakeGuessed(port, segments, now);
+    } else if (segments.front().kind == SegmentKind::kPacket) {
       taken = HandlePacket(port, segments, now);
       context_.counters.rx_packets += taken;
     } else {
@@ -179,6 +181,7 @@ size_t Endpoint::Impl::HandleData(uint32_t port, std::span<const RxSegment> segm
     }
   }
   connection->HandleData(*header, port, std::span(run_).first(count), now);
+  if (count > 1) last_runs_[port] = {connection->id(), header->message, common.header_bytes};
   if (!header->frames.empty()) {
     riders_.push_back({connection->id(), port, ArrivalOf(first, lane, now), header->frames});
   }
@@ -467,8 +470,9 @@ void Endpoint::Impl::HandleTimeout(Time now) {
       for (size_t i = 0; i < n; ++i) {
         Connection* connection = port.flow_owner[grants[i].flow];
         if (connection == nullptr) continue;
-        connection->receiver().OnGrant(port.index, grants[i]);
-        Enlist(connection, now);
+        Receiver& receiver = connection->receiver();
+        receiver.OnGrant(port.index, grants[i]);
+        if (receiver.control_pending() && !connection->control_link.linked()) control_.PushBack(connection);
       }
     } while (n == grants.size());
   }

@@ -191,6 +191,9 @@ bool Engine::WasUsed(const PortState& port, Time now) {
 void Engine::ReceiveAll(uint32_t port, Time now) {
   PortState& state = *ports_[port];
   for (int burst = 0; burst < kReceiveBursts; ++burst) {
+    if (lanes_[port]->capabilities().least_guessed_bytes > 0) {
+      lanes_[port]->GuessPlacement(endpoint_->GuessPlacement(port));
+    }
     const size_t count = lanes_[port]->Receive(state.received, now);
     if (count == 0) return;
     busy_ = true;

@@ -39,6 +39,7 @@ struct LaneCapabilities {
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
   bool this_machine_only = false;     // nobody on another machine can send to this lane
   bool shares_memory = false;         // whom it reaches, no other lane reaches faster: peers of this host
+  uint32_t least_guessed_bytes = 0;   // of payloads whose place is worth guessing (Lane::GuessPlacement); 0: none is
   bool costly_receive = false;        // Receive makes a system call, even when there is nothing
   bool keeps_bytes_intact = false;    // nothing on the way damages bits: a checksum over payloads would find nothing
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
@@ -101,6 +102,8 @@ struct RxSegment {
   uint8_t* payload = nullptr;  // packets: not null: `payload_bytes` of payload stand here, apart from their header. The
                                // sender may still change them, as they lie in memory that it shares
   uint32_t payload_bytes = 0;
+  bool guessed = false;  // packets: the lane has put `payload` where it was told, and it may not belong there: after
+                         // `data_bytes` of the packet, whatever its header says, the rest stands there
   const LaneAddress* source = nullptr;      // packets: where it came from; valid as long as `data`
   Time received_at;                         // see LaneCapabilities::rx_timestamps
   std::span<const HopTelemetry> telemetry;  // packets that asked: in the order of the hops; valid as long as `data`
@@ -110,6 +113,14 @@ struct RxSegment {
   uint32_t immediate = 0;
   uint32_t placed_bytes = 0;
   uint16_t entropy = 0;
+};
+
+// Where payloads of packets that have not come yet are thought to belong (Lane::GuessPlacement).
+struct PlacementGuess {
+  uint8_t* to = nullptr;       // the first of them; the others follow it
+  uint32_t packets = 0;        // 0: no guess
+  uint32_t header_bytes = 0;   // of each
+  uint32_t payload_bytes = 0;  // of each
 };
 
 // What happened to the port since the last look.
@@ -157,6 +168,11 @@ class Lane {
 
   // Fills `out` with what has arrived; returns how many. Never blocks.
   virtual size_t Receive(std::span<RxSegment> out, Time now) = 0;
+
+  // Lanes with least_guessed_bytes: what the next Receive finds may be put there as it comes, without a look at what it
+  // is, so that the kernel's copy is the last one. Holds for that call alone: until it returns anything may be written
+  // there, afterwards nothing.
+  virtual void GuessPlacement(const PlacementGuess& guess) { (void)guess; }
 
   // Lanes with remote_placement: makes memory a target of writes, and memory of a GPU a source of them too; returns the
   // lane's key, never 0, or 0 when the lane has no use for it or its card does not take it.

@@ -11,7 +11,7 @@
  *   - Threads: with PACELINE_PROGRESS_MANUAL one thread at a time per context, all of its objects included; with
  *     PACELINE_PROGRESS_THREAD any thread. paceline_interrupt may always come from any thread.
  *   - Buffers stay the caller's. They must live until their operation's completion has been polled, or until the
- *     context is gone.
+ *     context is gone. Until then what a receive or a read has not filled yet may hold anything.
  */
 #ifndef PACELINE_PACELINE_H_
 #define PACELINE_PACELINE_H_

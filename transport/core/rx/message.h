@@ -43,6 +43,7 @@ struct RxMessage {
   uint64_t next_segment = 0;   // behind the one that came last: its number,
   uint64_t next_offset = 0;    // and where it begins
   SegmentTracker segments;
+  bool in_order = true;            // arrived_bytes are the first ones
   bool known = false;              // a header of it was seen (placed writes may come first)
   bool accepted = false;           // has a place for its payload and counts as demand
   uint8_t told_ports = 0;          // cleared by name: ports whose grant frames have said so

@@ -92,6 +92,10 @@ class Receiver {
   void HandleData(const wire::DataHeader& header, uint32_t port, std::span<const Arrival> packets, Time now);
   void HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now);
   void HandleDemand(const wire::DemandFrame& frame, Time now);
+  // Where the next payloads of this message belong, if it comes in order.
+  PlacementGuess GuessPlacement(uint32_t message_bits) const;
+  // Where the payload of the message begins to go of which this is a packet; nullptr: nobody has guessed it.
+  const uint8_t* PlaceOf(const wire::DataHeader& header) const;
   // From the allocator of `port`.
   void OnGrant(uint32_t port, const Grant& grant);
   // A local port has come up or gone down: nothing is asked for through one that is down.
@@ -213,6 +217,7 @@ class Receiver {
   TxMessage* FindRequest(uint32_t number_bits) const;
   TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                         RegionId region);
+  uint8_t* PlaceOf(const RxMessage& message) const;
   void MarkDone(uint64_t number);
   void Delete(RxMessage* message);
 

@@ -257,6 +257,7 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
   message->next_offset = offset + stretch.size() * segment_bytes;
   if (bytes > 0) {
     const uint64_t all = uint64_t{bytes} * stretch.size();
+    message->in_order &= offset == message->arrived_bytes;
     message->arrived_bytes += all;
     expected_bytes_ -= all;
     counters.rx_data_bytes += all;
@@ -267,6 +268,39 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
   }
   MaybeComplete(message);
   return Taken::kYes;
+}
+
+PlacementGuess Receiver::GuessPlacement(uint32_t message_bits) const {
+  const uint64_t number = Unwrap(message_bits, messages_.begin());
+  const RxMessage* message = messages_.Contains(number) ? messages_[number].message : nullptr;
+  if (message == nullptr || !message->in_order) return {};
+  uint8_t* const place = PlaceOf(*message);
+  const uint64_t end = std::min(message->length, message->target_bytes);
+  if (place == nullptr || end <= message->arrived_bytes) return {};
+  PlacementGuess guess;
+  guess.to = place + message->arrived_bytes;
+  guess.payload_bytes = peer_->segment_bytes;
+  guess.packets = static_cast<uint32_t>(
+      std::min<uint64_t>((end - message->arrived_bytes) / peer_->segment_bytes, TxBurst::kSegments));
+  return guess;
+}
+
+const uint8_t* Receiver::PlaceOf(const wire::DataHeader& header) const {
+  const uint64_t number = Unwrap(header.message, messages_.begin());
+  const RxMessage* message = messages_.Contains(number) ? messages_[number].message : nullptr;
+  return message == nullptr || message->kind != header.kind ? nullptr : PlaceOf(*message);
+}
+
+// Where its payload begins to go; nullptr where what does not belong there must not stand either. That is so of memory
+// which peers write to, as its owner may look at it at any time.
+uint8_t* Receiver::PlaceOf(const RxMessage& message) const {
+  const bool is_private = message.kind == MessageKind::kSend
+                              ? message.receive != nullptr
+                              : message.kind == MessageKind::kReadResponse && FindRequest(message.request) != nullptr;
+  const bool taken = message.known && message.accepted && !message.failed && !message.discard && !message.spoilt;
+  if (!is_private || !taken || message.target_device != kNoDevice || context_->options.ordered_placement)
+    return nullptr;
+  return message.target;
 }
 
 // False: it cannot be put there.
@@ -296,6 +330,8 @@ bool Receiver::PlaceSegments(RxMessage* message, Stretch stretch) {
   } else if (message->target_device == kNoDevice && !context_->options.ordered_placement &&
              stretch.back().stamp.offset + stretch.back().payload_bytes <= message->target_bytes) {
     to = message->target;
+    if (to != nullptr && to + stretch.front().stamp.offset == stretch.front().payload)
+      return true;  // as all of it does
   }
   for (const Arrival& arrival : stretch) {
     if (to != nullptr) {

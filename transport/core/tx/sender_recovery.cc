@@ -48,7 +48,8 @@ Duration Sender::ProbeDelay() const {
 Duration Sender::AckDelay() const { return context_->AckDelay(context_->ports[peer_->first_port()]); }
 
 Duration Sender::Timeout() const {
-  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) + AckDelay();
+  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) +
+         context_->options.max_ack_delay;
 }
 
 Time Sender::TimeoutAt() const {

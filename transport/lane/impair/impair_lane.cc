@@ -35,6 +35,7 @@ ImpairLane::ImpairLane(std::unique_ptr<Lane> inner, const Impairment& impairment
       name_("impaired " + std::string(inner_->name())),
       capabilities_(inner_->capabilities()),
       random_(impairment.seed) {
+  capabilities_.least_guessed_bytes = 0;  // what it holds back would be overtaken
   if (impairment_.reorder > 0) capabilities_.keeps_path_order = false;
   if (impairment_.corrupt > 0) capabilities_.keeps_bytes_intact = false;
 }

@@ -46,6 +46,7 @@ class UdpLane final : public Lane {
   void ClosePeer(uint32_t peer) override { peers_.Close(peer); }
   size_t room() const override;
   size_t Send(std::span<const TxSegment> segments) override;
+  void GuessPlacement(const PlacementGuess& guess) override { receiver_.Guess(guess); }
   size_t Receive(std::span<RxSegment> out, Time now) override;
   int wait_descriptor() const override { return epoll_.get(); }
 
@@ -81,6 +82,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   result.costly_receive = true;
   result.ecn = main.ecn;
   result.rx_timestamps = main.timestamps;
+  result.least_guessed_bytes = main.gro ? UdpReceiver::kLeastGuessedBytes : 0;
   result.delay_error = kDelayError;
   const uint32_t fit = kMaxDatagramBytes / result.max_packet_bytes;
   result.burst_segments =

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <limits>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -105,13 +106,77 @@ void UdpReceiver::SetStamps(bool on) {
   if (setsockopt(options_.socket, SOL_SOCKET, SO_TIMESTAMPNS, &value, sizeof(value)) == 0) stamps_ = on;
 }
 
-bool UdpReceiver::Fill(size_t wanted, Time now, LaneCounters& counters) {
+// Only where all packets of a buffer are handed out in one call: the next one may not touch what was guessed.
+void UdpReceiver::LayOut(const PlacementGuess& guess, size_t wanted) {
+  msghdr& header = messages_[0].msg_hdr;
+  in_row_ = options_.gro && guess.packets > 0 && guess.payload_bytes >= kLeastGuessedBytes && guess.header_bytes > 0 &&
+            guess.header_bytes <= kMostHeaderBytes && wanted >= kMostGuessed;
+  if (!in_row_) {
+    header.msg_iov = &buffers_[0].vector;
+    header.msg_iovlen = 1;
+    return;
+  }
+  if (row_ == nullptr) row_ = std::make_unique<Row>();
+  Row& row = *row_;
+  const uint32_t packets =
+      std::min(guess.packets, static_cast<uint32_t>(kGroBufferBytes) / (guess.header_bytes + guess.payload_bytes));
+  header.msg_iov = row.vectors.data();
+  header.msg_iovlen = 2 * size_t{packets} + 1;
+  if (row.guess.to == guess.to && row.guess.packets == packets && row.guess.header_bytes == guess.header_bytes &&
+      row.guess.payload_bytes == guess.payload_bytes) {
+    return;
+  }
+  row.guess = guess;
+  row.guess.packets = packets;
+  for (size_t i = 0; i < packets; ++i) {
+    row.vectors[2 * i] = {row.headers[i].data(), guess.header_bytes};
+    row.vectors[2 * i + 1] = {guess.to + i * guess.payload_bytes, guess.payload_bytes};
+  }
+  row.vectors[2 * size_t{packets}] = {row.rest.data(), row.rest.size()};
+}
+
+// What the row holds, as one piece in the first buffer.
+void UdpReceiver::PutTogether(const Buffer& buffer) {
+  auto* to = static_cast<uint8_t*>(buffer.vector.iov_base);
+  size_t left = buffer.bytes;
+  for (const iovec& vector : std::span(row_->vectors).first(messages_[0].msg_hdr.msg_iovlen)) {
+    const size_t bytes = std::min(left, vector.iov_len);
+    std::memcpy(to, vector.iov_base, bytes);
+    to += bytes;
+    left -= bytes;
+  }
+  in_row_ = false;
+}
+
+// The packet of so many bytes at offset_ of the current buffer.
+RxSegment UdpReceiver::At(const Buffer& buffer, uint32_t bytes) const {
+  RxSegment segment;
+  segment.data = static_cast<uint8_t*>(buffer.vector.iov_base) + offset_;
+  segment.data_bytes = bytes;
+  if (current_ > 0 || !in_row_) return segment;
+  const PlacementGuess& guess = row_->guess;
+  const uint32_t number = offset_ / row_->stride();
+  if (number >= guess.packets) {
+    segment.data = row_->rest.data() + (offset_ - guess.packets * row_->stride());
+    return segment;
+  }
+  segment.data = row_->headers[number].data();
+  segment.data_bytes = std::min(bytes, guess.header_bytes);
+  if (bytes <= guess.header_bytes) return segment;
+  segment.payload = guess.to + size_t{number} * guess.payload_bytes;
+  segment.payload_bytes = bytes - guess.header_bytes;
+  segment.guessed = true;
+  return segment;
+}
+
+bool UdpReceiver::Fill(const PlacementGuess& guess, size_t wanted, Time now, LaneCounters& counters) {
   filled_ = current_ = 0;
   offset_ = 0;
   offset_fresh_ = false;
   if (options_.timestamps && rhythm_.IsDense(now) == stamps_) SetStamps(!stamps_);
   ++counters.rx_calls;
   const size_t asked = std::min({batch_, wanted, messages_.size()});
+  LayOut(guess, wanted);
   const int count = recvmmsg(options_.socket, messages_.data(), static_cast<unsigned>(asked), MSG_DONTWAIT, nullptr);
   // Nothing there; or an error that the kernel had kept for this socket (its interface went down), cleared by asking.
   if (count <= 0) {
@@ -139,22 +204,27 @@ bool UdpReceiver::Fill(size_t wanted, Time now, LaneCounters& counters) {
     header.msg_controllen = kControlBytes;
     header.msg_flags = 0;
   }
+  if (in_row_) {
+    const Buffer& first = buffers_[0];
+    const bool as_thought =
+        first.stride == row_->stride() || (first.stride < row_->stride() && first.stride == first.bytes);
+    if (!as_thought) PutTogether(first);
+  }
   return true;
 }
 
 size_t UdpReceiver::Receive(std::span<RxSegment> out, Time now, LaneCounters& counters) {
   size_t count = 0;
-  if (current_ == filled_ && !Fill(out.size(), now, counters)) return 0;
+  const PlacementGuess guess = std::exchange(guess_, PlacementGuess());
+  if (current_ == filled_ && !Fill(guess, out.size(), now, counters)) return 0;
   while (count < out.size() && current_ < filled_) {
     const Buffer& buffer = buffers_[current_];
     if (buffer.usable) {
       do {
         const uint32_t bytes = std::min(buffer.stride, buffer.bytes - offset_);
         RxSegment& segment = out[count++];
-        segment = RxSegment{};
+        segment = At(buffer, bytes);
         segment.congestion_experienced = buffer.congestion_experienced;
-        segment.data = static_cast<uint8_t*>(buffer.vector.iov_base) + offset_;
-        segment.data_bytes = bytes;
         segment.source = &buffer.source;
         segment.received_at = buffer.received_at;
         offset_ += bytes;

@@ -4,11 +4,15 @@
 // class cuts such a buffer into RxSegments without copying. A buffer that does not fit into the caller's `out` goes on
 // at the next call. Buffers are reused once everything in them was handed out *and* Receive was called again.
 //
+// Where the next payloads are thought to belong (Guess), the first buffer of a call is a row of vectors: a header here,
+// a payload there, and again, and at the end room for what is longer than thought. If what comes has that size its
+// packets are handed out with header and payload apart; otherwise their bytes are put together again first.
+//
 // Time stamps: the kernel stamps arrivals with CLOCK_REALTIME, the transport runs on CLOCK_MONOTONIC. The difference is
 // measured at most once per second, and again at once when a stamp looks odd (the wall clock was set). While polls
 // follow closely on one another there are no stamps, and what a poll finds has arrived then.
 //
-// Thread rule: the engine's thread. Nothing is allocated after construction.
+// Thread rule: the engine's thread. Nothing is allocated after construction, but the row when it is first wanted.
 #pragma once
 
 #include <sys/socket.h>
@@ -35,16 +39,23 @@ class UdpReceiver {
     uint32_t max_packet_bytes = 0;  // without GRO: longer ones are dropped and counted
   };
 
+  // Below that a vector more for a packet costs as much as copying its payload.
+  static constexpr uint32_t kLeastGuessedBytes = 4096;
+
   explicit UdpReceiver(const Options& options);
 
   // See Lane::Receive. Returns out.size() when there may be more.
   size_t Receive(std::span<RxSegment> out, Time now, LaneCounters& counters);
+  // See Lane::GuessPlacement.
+  void Guess(const PlacementGuess& guess) { guess_ = guess; }
 
  private:
   static constexpr size_t kGroBuffers = 16;
   static constexpr size_t kPlainBuffers = 64;
   static constexpr size_t kGroBufferBytes = 65536;
   static constexpr size_t kControlBytes = 256;
+  static constexpr size_t kMostGuessed = kGroBufferBytes / kLeastGuessedBytes;  // packets
+  static constexpr size_t kMostHeaderBytes = 128;
 
   struct Buffer {
     iovec vector{};
@@ -58,7 +69,20 @@ class UdpReceiver {
     alignas(cmsghdr) std::array<uint8_t, kControlBytes> control;
   };
 
-  bool Fill(size_t wanted, Time now, LaneCounters& counters);
+  // What a row of vectors is like.
+  struct Row {
+    PlacementGuess guess;
+    std::array<std::array<uint8_t, kMostHeaderBytes>, kMostGuessed> headers;
+    std::array<iovec, 2 * kMostGuessed + 1> vectors;
+    std::array<uint8_t, kGroBufferBytes> rest;
+    uint32_t stride() const { return guess.header_bytes + guess.payload_bytes; }
+  };
+
+  // For the next call, of at most `wanted` segments.
+  void LayOut(const PlacementGuess& guess, size_t wanted);
+  void PutTogether(const Buffer& buffer);
+  RxSegment At(const Buffer& buffer, uint32_t bytes) const;
+  bool Fill(const PlacementGuess& guess, size_t wanted, Time now, LaneCounters& counters);
   void ReadControl(Buffer& buffer, msghdr& header, Time now, LaneCounters& counters);
   Time ToTransportClock(int64_t realtime_nanos, Time now);
   void MeasureClockOffset(Time now);
@@ -73,6 +97,10 @@ class UdpReceiver {
   size_t filled_ = 0;    // buffers that hold something
   size_t current_ = 0;   // the one being handed out
   uint32_t offset_ = 0;  // bytes of it that were
+
+  PlacementGuess guess_;      // for the next call
+  std::unique_ptr<Row> row_;  // made when it is first wanted
+  bool in_row_ = false;       // what the first buffer holds
 
   PollRhythm rhythm_;
   bool stamps_;                // the kernel makes them

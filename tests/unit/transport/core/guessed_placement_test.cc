@@ -1,0 +1,171 @@
+// Payloads that the lane has put where they were thought to belong: that they are taken as they lie where that is
+// right, and that it costs nothing but a copy where it is wrong. The lane of these tests spoils all of the room that it
+// was shown (ScriptedLane::GuessPlacement).
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "tests/support/core_fixture.h"
+#include "transport/wire/packet.h"
+
+namespace paceline::support {
+namespace {
+
+constexpr size_t kSegment = 4096;
+constexpr size_t kSegments = 64;
+
+class GuessedPlacementTest : public CoreFixture {
+ protected:
+  void Begin(const std::function<void(WorldOptions&)>& change = [](WorldOptions&) {}) {
+    WorldOptions options;
+    options.control_bytes = 16 * kSegment;
+    options.network.poll_interval = Duration::Micros(4);  // so that several arrive together
+    options.packet_capabilities.burst_segments = 8;
+    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    options.packet_capabilities.least_guessed_bytes = 1;
+    change(options);
+    Start(options);
+  }
+  // `hook` sees each packet with payload that host 0 sends.
+  void Watch(const std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>& hook) {
+    network().SetHook([hook](NetworkPacket& packet, Fate& fate) {
+      bool bad_checksum = false;
+      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+      if (packet.from != 0 || !common.has_value() || common->type != wire::PacketType::kData) return;
+      const auto header = wire::ParseData(*common, packet.bytes);
+      if (header.has_value() && packet.payload_bytes > 0) hook(*header, packet, fate);
+    });
+  }
+  uint64_t in_place() { return endpoint(1).counters().rx_in_place; }
+  uint64_t set_aside() { return endpoint(1).counters().rx_set_aside; }
+};
+
+TEST_F(GuessedPlacementTest, WhatComesInOrderIsTakenAsItLies) {
+  Begin();
+  Exchange(0, kSegment * kSegments + 100, 1);
+  EXPECT_GE(in_place(), kSegments * 3 / 4) << "all but the first run";
+  EXPECT_EQ(set_aside(), 0u);
+}
+
+TEST_F(GuessedPlacementTest, AnotherMessageInBetweenIsSetAside) {
+  Begin();
+  GuardedBuffer& long_one = NewBuffer(kSegment * kSegments);
+  GuardedBuffer& short_one = NewBuffer(kSegment * 2);
+  const uint64_t first = Receive(1, long_one, 1);
+  const uint64_t second = Receive(1, short_one, 2);
+  Send(0, NewFilled(kSegment * kSegments, 11), 1);
+  Watch([&, sent = false](const wire::DataHeader& header, NetworkPacket&, Fate&) mutable {
+    if (header.offset != kSegment * 20 || std::exchange(sent, true)) return;
+    Send(0, NewFilled(kSegment * 2, 12), 2);
+  });
+  AwaitOk(1, first);
+  AwaitOk(1, second);
+  EXPECT_TRUE(long_one.Holds(11));
+  EXPECT_TRUE(short_one.Holds(12));
+  EXPECT_GT(in_place(), 0u);
+}
+
+TEST_F(GuessedPlacementTest, OneThatIsDamagedWhereItBelongsIsNotTaken) {
+  Begin();
+  Watch([hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+    if (header.offset / kSegment % 16 == 9 && hit.insert(header.offset).second) packet.bytes.back() ^= 1;
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_EQ(endpoint(1).counters().rx_bad_checksum, kSegments / 16);
+  EXPECT_GT(in_place(), 0u);
+}
+
+TEST_F(GuessedPlacementTest, OneWhoseHeaderIsDamagedIsSetAsideWithThoseBehindIt) {
+  Begin();
+  Watch([hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+    if (header.offset / kSegment % 16 == 9 && hit.insert(header.offset).second) packet.bytes[20] ^= 1;
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_GT(in_place(), 0u);
+  EXPECT_GT(set_aside(), kSegments / 16);
+  EXPECT_EQ(endpoint(0).counters().retransmits, kSegments / 16);
+}
+
+TEST_F(GuessedPlacementTest, CopiesOfWhatHasComeAreSetAside) {
+  Begin();
+  Watch([](const wire::DataHeader&, NetworkPacket&, Fate& fate) {
+    fate.copies = 2;
+    fate.copy_spacing = Duration::Micros(9);
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_GT(endpoint(1).counters().rx_duplicates, 0u);
+  EXPECT_GT(set_aside(), 0u);
+}
+
+// What lies behind the gap has arrived: nothing may be put there any more.
+TEST_F(GuessedPlacementTest, AMessageWithAGapIsNotGuessedAbout) {
+  Begin();
+  Watch([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+    fate.drop = header.offset == kSegment * 3 && !std::exchange(lost, true);
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_EQ(in_place(), 0u);
+  EXPECT_EQ(endpoint(0).counters().retransmits, 1u);
+}
+
+TEST_F(GuessedPlacementTest, NothingIsPutBehindAReceiveThatIsTooShort) {
+  Begin();
+  GuardedBuffer& in = NewBuffer(kSegment * 30 + 7);
+  const uint64_t receive = Receive(1, in, 1);
+  Send(0, NewFilled(kSegment * kSegments, 3), 1);
+  const Completion done = Await(1, receive);
+  EXPECT_EQ(done.status, OperationStatus::kTruncated);
+  EXPECT_GT(in_place(), 0u);
+}
+
+// Their owner may look at any time.
+TEST_F(GuessedPlacementTest, MemoryThatPeersWriteToIsNotGuessedAbout) {
+  Begin();
+  GuardedBuffer& target = NewBuffer(kSegment * kSegments);
+  const RemoteMemory remote = Export(1, target, kRemoteWrite);
+  GuardedBuffer& out = NewFilled(kSegment * kSegments, 5);
+  AwaitOk(0, Write(0, out, remote));
+  EXPECT_TRUE(target.Holds(5));
+  EXPECT_EQ(in_place() + set_aside(), 0u);
+}
+
+TEST_F(GuessedPlacementTest, AnAnswerToAReadIsTakenAsItLies) {
+  Begin();
+  GuardedBuffer& source = NewFilled(kSegment * kSegments, 6);
+  const RemoteMemory remote = Export(1, source, kRemoteRead);
+  GuardedBuffer& in = NewBuffer(kSegment * kSegments);
+  AwaitOk(0, Read(0, in, remote));
+  EXPECT_TRUE(in.Holds(6));
+  EXPECT_GT(endpoint(0).counters().rx_in_place, 0u);
+}
+
+TEST_F(GuessedPlacementTest, WhereDataAreProvenOrPlacedInOrderNothingIsGuessed) {
+  for (const bool keyed : {false, true}) {
+    Begin([keyed](WorldOptions& options) {
+      options.endpoint.ordered_placement = !keyed;
+      if (!keyed) return;
+      options.endpoint.cluster_key.emplace().fill(7);
+      options.customize = [](uint32_t host, EndpointOptions& endpoint) {
+        endpoint.key_seed.fill(static_cast<uint8_t>(host + 1));
+      };
+    });
+    Exchange(0, kSegment * kSegments, 1);
+    EXPECT_EQ(in_place() + set_aside(), 0u) << keyed;
+  }
+}
+
+// The room that is shown belongs to the caller again once a receive has ended.
+TEST_F(GuessedPlacementTest, NothingIsShownOfAReceiveThatHasEnded) {
+  Begin();
+  GuardedBuffer& in = NewBuffer(kSegment * kSegments);
+  Receive(1, in, 1);
+  Send(0, NewFilled(kSegment * kSegments, 3), 1);
+  ASSERT_TRUE(world().RunUntil([&] { return in_place() > 0; }));
+  EXPECT_GT(endpoint(1).GuessPlacement(0).packets, 0u);
+  endpoint(1).Abort(connection(1), now());
+  EXPECT_EQ(endpoint(1).GuessPlacement(0).packets, 0u);
+}
+
+}  // namespace
+}  // namespace paceline::support

@@ -1,0 +1,84 @@
+// Payloads that a lane puts where they are thought to belong, before anybody has looked at their headers.
+//
+// The guess is that what comes next goes on where the last run of packets ended. It names bytes that have not arrived,
+// of a message all of whose earlier bytes have: whatever lands there is overwritten by what belongs there, before the
+// message is whole. Where it holds, nothing is copied. Where it does not, all that the lane has put there is copied
+// aside first, as it stands where others belong.
+#include <algorithm>
+#include <cstring>
+
+#include "transport/core/endpoint_impl.h"
+
+namespace paceline {
+
+PlacementGuess Endpoint::Impl::GuessPlacement(uint32_t port) {
+  const LastRun& last = last_runs_[port];
+  Connection* connection = Find(last.connection);
+  if (connection == nullptr || !connection->open() || connection->channel() != nullptr) return {};
+  if (connection->peer().segment_bytes < context_.ports[port].capabilities.least_guessed_bytes) return {};
+  PlacementGuess guess = connection->receiver().GuessPlacement(last.message);
+  guess.header_bytes = last.header_bytes;
+  return guess;
+}
+
+// How many of these segments, from the first on, lie where they belong.
+size_t Endpoint::Impl::CountInPlace(std::span<const RxSegment> guessed) {
+  const auto packet_of = [](const RxSegment& segment) {
+    return std::span<const uint8_t>(segment.data, segment.data_bytes);
+  };
+  const std::span<const uint8_t> first = packet_of(guessed.front());
+  bool bad_checksum = false;
+  const auto common = wire::ParseCommon(first, &bad_checksum);
+  if (!common.has_value() || common->version != wire::kVersion || common->type != wire::PacketType::kData ||
+      (common->flags & wire::kProtected) != 0 || common->header_bytes != first.size()) {
+    return 0;
+  }
+  Connection* connection = Find(common->connection);
+  if (connection == nullptr || !connection->open() || connection->channel() != nullptr) return 0;
+  const auto header = wire::ParseData(*common, first);
+  if (!header.has_value()) return 0;
+  const uint8_t* const place = connection->receiver().PlaceOf(*header);
+  if (place == nullptr || place + header->offset != guessed.front().payload) return 0;
+  size_t count = 1;
+  if (!header->frames.empty()) return count;
+  for (wire::DataStamp stamp; count < guessed.size(); ++count) {
+    const RxSegment& segment = guessed[count];
+    if (!wire::ReadStamp(first, packet_of(segment), &stamp) || place + stamp.offset != segment.payload) break;
+  }
+  return count;
+}
+
+// Takes segments whose payloads the lane has put somewhere; returns how many.
+size_t Endpoint::Impl::TakeGuessed(uint32_t port, std::span<const RxSegment> segments, Time now) {
+  const auto end = std::find_if(segments.begin(), segments.end(), [](const RxSegment& s) { return !s.guessed; });
+  const auto guessed = segments.first(static_cast<size_t>(end - segments.begin()));
+  const size_t in_place = CountInPlace(guessed);
+  if (in_place > 0) {
+    context_.counters.rx_in_place += in_place;
+    for (size_t taken = 0; taken < in_place;) {
+      const size_t more = HandlePacket(port, guessed.subspan(taken, in_place - taken), now);
+      context_.counters.rx_packets += more;
+      taken += more;
+    }
+    return in_place;
+  }
+  context_.counters.rx_set_aside += guessed.size();
+  size_t bytes = 0;
+  for (const RxSegment& segment : guessed) bytes += segment.data_bytes + segment.payload_bytes;
+  if (aside_bytes_.size() < bytes) aside_bytes_.resize(bytes);
+  aside_.assign(guessed.begin(), guessed.end());
+  uint8_t* to = aside_bytes_.data();
+  for (RxSegment& segment : aside_) {
+    std::memcpy(to, segment.data, segment.data_bytes);
+    if (segment.payload_bytes > 0) std::memcpy(to + segment.data_bytes, segment.payload, segment.payload_bytes);
+    segment.data = to;
+    segment.data_bytes += std::exchange(segment.payload_bytes, 0);
+    segment.payload = nullptr;
+    segment.guessed = false;
+    to += segment.data_bytes;
+  }
+  TakeSegments(port, aside_, now);
+  return guessed.size();
+}
+
+}  // namespace paceline
