@@ -38,12 +38,16 @@ size_t Endpoint::Impl::CountInPlace(std::span<const RxSegment> guessed) {
   const auto header = wire::ParseData(*common, first);
   if (!header.has_value()) return 0;
   const uint8_t* const place = connection->receiver().PlaceOf(*header);
-  if (place == nullptr || place + header->offset != guessed.front().payload) return 0;
+  // Offsets may be any number: they are the peer's.
+  const auto belongs_there = [place](uint64_t offset, const RxSegment& segment) {
+    return reinterpret_cast<uintptr_t>(place) + offset == reinterpret_cast<uintptr_t>(segment.payload);
+  };
+  if (place == nullptr || !belongs_there(header->offset, guessed.front())) return 0;
   size_t count = 1;
   if (!header->frames.empty()) return count;
   for (wire::DataStamp stamp; count < guessed.size(); ++count) {
     const RxSegment& segment = guessed[count];
-    if (!wire::ReadStamp(first, packet_of(segment), &stamp) || place + stamp.offset != segment.payload) break;
+    if (!wire::ReadStamp(first, packet_of(segment), &stamp) || !belongs_there(stamp.offset, segment)) break;
   }
   return count;
 }
@@ -63,6 +67,7 @@ size_t Endpoint::Impl::TakeGuessed(uint32_t port, std::span<const RxSegment> seg
     return in_place;
   }
   context_.counters.rx_set_aside += guessed.size();
+  HandleRiders(now);  // what was set aside before is still read for them
   size_t bytes = 0;
   for (const RxSegment& segment : guessed) bytes += segment.data_bytes + segment.payload_bytes;
   if (aside_bytes_.size() < bytes) aside_bytes_.resize(bytes);

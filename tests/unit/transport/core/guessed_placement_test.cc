@@ -3,8 +3,11 @@
 // was shown (ScriptedLane::GuessPlacement).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "tests/support/core_fixture.h"
 #include "transport/wire/packet.h"
@@ -85,6 +88,22 @@ TEST_F(GuessedPlacementTest, OneWhoseHeaderIsDamagedIsSetAsideWithThoseBehindIt)
   EXPECT_GT(in_place(), 0u);
   EXPECT_GT(set_aside(), kSegments / 16);
   EXPECT_EQ(endpoint(0).counters().retransmits, kSegments / 16);
+}
+
+// With a checksum that is right.
+TEST_F(GuessedPlacementTest, AnOffsetThatCannotBeIsNoPlace) {
+  Begin();
+  Watch([hit = false](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+    if (header.offset != kSegment * 24 || std::exchange(hit, true)) return;
+    wire::DataStamp stamp = wire::StampOf(header);
+    stamp.offset = ~uint64_t{0} - kSegment + 1;
+    std::array<uint8_t, limits::kMaxDataHeaderBytes> forged;
+    wire::StampData(packet.bytes.data(), packet.header_bytes, stamp, forged.data());
+    std::copy_n(forged.begin(), packet.header_bytes, packet.bytes.begin());
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_GT(endpoint(1).counters().rx_malformed, 0u);
+  EXPECT_GT(in_place(), 0u);
 }
 
 TEST_F(GuessedPlacementTest, CopiesOfWhatHasComeAreSetAside) {
