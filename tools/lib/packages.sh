@@ -4,7 +4,7 @@ packages_build=(
   cmake ninja-build g++ pkg-config
   libabsl-dev libcli11-dev libisal-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev
 )
-packages_test=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy)
+packages_test=(libgtest-dev libgmock-dev libbenchmark-dev python3 python3-numpy liburing-dev)
 packages_network_test=(iproute2 nftables)  # namespaces and packet drops; tests skip without them
 packages_mpi=(libopenmpi-dev openmpi-bin)  # studies under mpirun; their test skips without them
 packages_libfabric=(libfabric-dev libfabric-bin)  # the libfabric provider and its tests

@@ -43,8 +43,14 @@ double Histogram::Quantile(double fraction) const {
   const auto wanted = std::max<uint64_t>(1, static_cast<uint64_t>(std::ceil(fraction * static_cast<double>(count_))));
   uint64_t seen = 0;
   for (size_t i = 0; i < kBuckets; ++i) {
-    seen += buckets_[i];
-    if (seen >= wanted) return static_cast<double>(std::clamp(UpperBound(i), min_, max_));
+    if (seen + buckets_[i] < wanted) {
+      seen += buckets_[i];
+      continue;
+    }
+    const double lower = i == 0 ? 0 : static_cast<double>(UpperBound(i - 1) + 1);
+    const double upper = static_cast<double>(UpperBound(i));
+    const double share = (static_cast<double>(wanted - seen) - 0.5) / static_cast<double>(buckets_[i]);
+    return std::clamp(lower + share * (upper - lower), min(), max());
   }
   return max();
 }

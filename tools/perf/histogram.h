@@ -22,7 +22,8 @@ class Histogram {
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
   double min() const { return count_ == 0 ? 0 : static_cast<double>(min_); }
   double max() const { return static_cast<double>(max_); }
-  // The smallest value that at least `fraction` of the samples do not exceed, to within the error.
+  // The smallest value that at least `fraction` of the samples do not exceed, to within the error: as if those of a
+  // bucket were spread over it evenly.
   double Quantile(double fraction) const;
 
   // {"p50":..,"p90":..,"p99":..,"p999":..,"max":..,"mean":..,"min":..,"samples":n}; times `scale` (0.001:

@@ -1,6 +1,6 @@
 // Round trip of one small UDP packet: the yardstick for the transport's own round trip. Both ends spin on
 // recvmmsg(MSG_DONTWAIT) over plain sockets; with --lane both ends use the UDP lane instead, which shows what the lane
-// by itself adds.
+// by itself adds, and with --io-uring a ring.
 //
 //   udp_pingpong local                                  both ends here, over loopback
 //   udp_pingpong server --bind 192.0.2.1:7000           runs until it is ended
@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/interop/udp_pingpong/raw_socket.h"
+#include "tests/interop/udp_pingpong/ring_socket.h"
 #include "transport/lane/udp/udp_lane.h"
 
 namespace paceline::interop {
@@ -29,6 +30,7 @@ struct Settings {
   int iterations = 20'000;
   int cpu = -1;
   bool lane = false;
+  bool io_uring = false;
   bool gro = true;
   bool timestamps = true;
   bool ecn = true;
@@ -75,6 +77,34 @@ class RawEnd final : public End {
  private:
   SocketAddress bound_;
   int fd_;
+};
+
+class RingEnd final : public End {
+ public:
+  explicit RingEnd(const Settings& settings)
+      : ring_(OpenRingSocket(OpenRawSocket(settings.bind, 1 << 20, false, bound_))) {}
+  LaneAddress address() const override { return FromSocketAddress(bound_, false); }
+  void Send(const LaneAddress& to, const uint8_t* data, size_t bytes) override {
+    SocketAddress target;
+    ToSocketAddress(to, target);
+    ring_->Send(data, bytes, &target);
+  }
+  size_t Receive(uint8_t* data, size_t room, LaneAddress& from, int64_t deadline) override {
+    RingSocket::Arrived arrived;
+    for (uint32_t spins = 1;; ++spins) {
+      if (ring_->Receive(arrived)) {
+        from = FromSocketAddress(*arrived.from, false);
+        const size_t bytes = std::min(room, arrived.bytes);
+        std::memcpy(data, arrived.data, bytes);
+        return bytes;
+      }
+      if (spins % 1024 == 0 && NowNanos() > deadline) return 0;
+    }
+  }
+
+ private:
+  SocketAddress bound_;
+  std::unique_ptr<RingSocket> ring_;
 };
 
 class LaneEnd final : public End {
@@ -124,6 +154,7 @@ class LaneEnd final : public End {
 
 std::unique_ptr<End> MakeEnd(const Settings& settings) {
   if (settings.lane) return std::make_unique<LaneEnd>(settings);
+  if (settings.io_uring) return std::make_unique<RingEnd>(settings);
   return std::make_unique<RawEnd>(settings);
 }
 
@@ -159,7 +190,9 @@ void Ask(const Settings& settings, const std::string& server) {
     }
   }
   nlohmann::ordered_json result;
-  result["program"] = settings.lane ? "udp_pingpong --lane" : "udp_pingpong";
+  result["program"] = settings.lane       ? "udp_pingpong --lane"
+                      : settings.io_uring ? "udp_pingpong --io-uring"
+                                          : "udp_pingpong";
   result["bytes"] = settings.bytes;
   result["iterations"] = settings.iterations;
   result["lost"] = lost;
@@ -179,7 +212,8 @@ int Main(int argc, char** argv) {
   app.add_option("--iterations", settings.iterations, "round trips to measure")->check(CLI::Range(1, 100'000'000));
   app.add_option("--bind", settings.bind, "own address and port");
   app.add_option("--cpu", settings.cpu, "CPU to run on (local: the client's)");
-  app.add_flag("--lane", settings.lane, "through the UDP lane rather than plain sockets");
+  auto* lane = app.add_flag("--lane", settings.lane, "through the UDP lane rather than plain sockets");
+  app.add_flag("--io-uring", settings.io_uring, "plain sockets by io_uring")->excludes(lane);
   app.add_flag("!--no-gro", settings.gro, "lane: without UDP_GRO");
   app.add_flag("!--no-timestamps", settings.timestamps, "lane: without arrival times");
   app.add_flag("!--no-ecn", settings.ecn, "lane: without ECN");

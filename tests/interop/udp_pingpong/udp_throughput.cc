@@ -12,10 +12,12 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "tests/interop/udp_pingpong/raw_socket.h"
+#include "tests/interop/udp_pingpong/ring_socket.h"
 #include "tests/interop/udp_pingpong/windowed_stream.h"
 #include "transport/lane/udp/udp_lane.h"
 
@@ -28,6 +30,7 @@ struct Settings {
   WindowedStream stream;
   int cpu = -1;
   bool raw = false;
+  bool io_uring = false;
   bool gso = true;
   bool gro = true;
   bool timestamps = true;
@@ -77,6 +80,25 @@ void ServeRaw(const Settings& settings, const Publish& publish) {
   }
 }
 
+void ServeRing(const Settings& settings, const Publish& publish) {
+  SocketAddress bound;
+  const int fd = OpenRawSocket(settings.bind, 8 << 20, settings.gro, bound);
+  publish(FormatLaneAddress(FromSocketAddress(bound, false)));
+  const auto ring = OpenRingSocket(fd);
+  uint64_t arrived_bytes = 0;
+  LaneAddress from;
+  RingSocket::Arrived arrived;
+  for (;;) {
+    if (!ring->Receive(arrived)) continue;
+    const SocketAddress source = *arrived.from;
+    const LaneAddress address = FromSocketAddress(source, false);
+    if (!(address == from)) arrived_bytes = 0;
+    from = address;
+    arrived_bytes += arrived.bytes;
+    ring->Send(reinterpret_cast<const uint8_t*>(&arrived_bytes), sizeof(arrived_bytes), &source);
+  }
+}
+
 StreamTotals AskRaw(const Settings& settings, const LaneAddress& server) {
   SocketAddress bound, to;
   const int fd = OpenRawSocket(settings.bind, 1 << 20, false, bound);
@@ -86,15 +108,25 @@ StreamTotals AskRaw(const Settings& settings, const LaneAddress& server) {
   setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
   const size_t burst_bytes = size_t{settings.stream.packet} * settings.stream.burst;
   std::vector<uint8_t> payload(kStreamMemory + burst_bytes, 2);
+  const std::unique_ptr<RingSocket> ring = settings.io_uring ? OpenRingSocket(fd) : nullptr;
   size_t offset = 0;
   const auto send_burst = [&]() -> uint64_t {
     if (offset + burst_bytes > payload.size()) offset = 0;
+    if (ring != nullptr) {
+      ring->Send(&payload[offset], burst_bytes, nullptr);
+      offset += burst_bytes;
+      return burst_bytes;
+    }
     const ssize_t sent = send(fd, &payload[offset], burst_bytes, MSG_DONTWAIT);
     offset += burst_bytes;
     return sent > 0 ? static_cast<uint64_t>(sent) : 0;
   };
   const auto poll_reply = [&] {
     uint64_t arrived = 0;
+    if (RingSocket::Arrived reply; ring != nullptr) {
+      if (ring->Receive(reply) && reply.bytes == sizeof(arrived)) std::memcpy(&arrived, reply.data, sizeof(arrived));
+      return arrived;
+    }
     return recv(fd, &arrived, sizeof(arrived), MSG_DONTWAIT) == sizeof(arrived) ? arrived : 0;
   };
   return DriveStream(settings.stream, send_burst, poll_reply);
@@ -102,7 +134,9 @@ StreamTotals AskRaw(const Settings& settings, const LaneAddress& server) {
 
 void Serve(const Settings& settings, const Publish& publish) {
   PinTo(settings.cpu);
-  if (settings.raw) {
+  if (settings.raw && settings.io_uring) {
+    ServeRing(settings, publish);
+  } else if (settings.raw) {
     ServeRaw(settings, publish);
   } else {
     ServeStream(*MakeLane(settings), publish);
@@ -117,7 +151,9 @@ StreamTotals Ask(const Settings& settings, const std::string& server) {
 }
 
 void Print(const Settings& settings, const StreamTotals& totals, double server_cpu) {
-  const char* program = settings.raw ? "udp_throughput --raw" : "udp_throughput";
+  const char* program = settings.io_uring ? "udp_throughput --raw --io-uring"
+                        : settings.raw    ? "udp_throughput --raw"
+                                          : "udp_throughput";
   std::cout << DescribeStream(program, settings.stream, totals, server_cpu).dump() << std::endl;
 }
 
@@ -133,7 +169,8 @@ int Main(int argc, char** argv) {
   app.add_option("--bind", settings.bind, "own address and port");
   app.add_option("--cpu", settings.cpu, "CPU to run on (local: the client's)");
   app.add_option("--mtu", settings.mtu, "the lane's mtu; 0: the interface's");
-  app.add_flag("--raw", settings.raw, "plain sockets rather than the lane");
+  auto* raw = app.add_flag("--raw", settings.raw, "plain sockets rather than the lane");
+  app.add_flag("--io-uring", settings.io_uring, "plain sockets: by io_uring")->needs(raw);
   app.add_flag("!--no-gso", settings.gso, "lane: without UDP_SEGMENT");
   app.add_flag("!--no-gro", settings.gro, "without UDP_GRO");
   app.add_flag("!--no-timestamps", settings.timestamps, "lane: without arrival times");

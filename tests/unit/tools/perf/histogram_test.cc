@@ -40,6 +40,15 @@ TEST(Histogram, QuantilesAreWithinTheirErrorOverTheWholeRange) {
   }
 }
 
+// A bucket's end, for instance, would be too much by half of its width on average.
+TEST(Histogram, QuantilesOfOneBucketAreSpreadOverIt) {
+  Histogram histogram;
+  for (int i = 8192; i < 8320; ++i) histogram.Add(i);
+  EXPECT_NEAR(histogram.Quantile(0.5), 8255, 1);
+  EXPECT_NEAR(histogram.Quantile(0.25), 8223, 1);
+  EXPECT_NEAR(histogram.Quantile(1), 8319, 1);
+}
+
 TEST(Histogram, EmptyAndNegativeAreHarmless) {
   Histogram histogram;
   EXPECT_DOUBLE_EQ(histogram.Quantile(0.5), 0);
