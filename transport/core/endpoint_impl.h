@@ -327,7 +327,11 @@ class Endpoint::Impl {
     ConnectionId connection = kNoConnection;
     uint32_t message = 0;
     uint32_t header_bytes = 0;
+    uint64_t end = 0;        // offset in the message
+    bool continued = false;  // the run before it
   };
+  void NoteRun(uint32_t port, ConnectionId connection, const wire::DataHeader& header, uint32_t header_bytes,
+               uint64_t end);
   std::array<LastRun, limits::kMaxPorts> last_runs_;
   std::vector<RxSegment> aside_;  // that were where others belong, and
   std::vector<uint8_t> aside_bytes_;

@@ -181,7 +181,10 @@ size_t Endpoint::Impl::HandleData(uint32_t port, std::span<const RxSegment> segm
     }
   }
   connection->HandleData(*header, port, std::span(run_).first(count), now);
-  if (count > 1) last_runs_[port] = {connection->id(), header->message, common.header_bytes};
+  if (lane.least_guessed_bytes > 0 && count > 1) {
+    const uint64_t end = run_[count - 1].stamp.offset + run_[count - 1].payload_bytes;
+    NoteRun(port, connection->id(), *header, common.header_bytes, end);
+  }
   if (!header->frames.empty()) {
     riders_.push_back({connection->id(), port, ArrivalOf(first, lane, now), header->frames});
   }

@@ -1,9 +1,10 @@
 // Payloads that a lane puts where they are thought to belong, before anybody has looked at their headers.
 //
-// The guess is that what comes next goes on where the last run of packets ended. It names bytes that have not arrived,
-// of a message all of whose earlier bytes have: whatever lands there is overwritten by what belongs there, before the
-// message is whole. Where it holds, nothing is copied. Where it does not, all that the lane has put there is copied
-// aside first, as it stands where others belong.
+// The guess is that what comes next goes on where the last run of packets ended, if that one went on where the one
+// before it had: where many connections take turns, or messages are short, nothing is guessed. It names bytes that have
+// not arrived, of a message all of whose earlier bytes have: whatever lands there is overwritten by what belongs there,
+// before the message is whole. Where it holds, nothing is copied. Where it does not, all that the lane has put there is
+// copied aside first, as it stands where others belong.
 #include <algorithm>
 #include <cstring>
 
@@ -13,12 +14,20 @@ namespace paceline {
 
 PlacementGuess Endpoint::Impl::GuessPlacement(uint32_t port) {
   const LastRun& last = last_runs_[port];
+  if (!last.continued) return {};
   Connection* connection = Find(last.connection);
   if (connection == nullptr || !connection->open() || connection->channel() != nullptr) return {};
   if (connection->peer().segment_bytes < context_.ports[port].capabilities.least_guessed_bytes) return {};
   PlacementGuess guess = connection->receiver().GuessPlacement(last.message);
   guess.header_bytes = last.header_bytes;
   return guess;
+}
+
+void Endpoint::Impl::NoteRun(uint32_t port, ConnectionId connection, const wire::DataHeader& header,
+                             uint32_t header_bytes, uint64_t end) {
+  LastRun& last = last_runs_[port];
+  const bool continues = last.connection == connection && last.message == header.message && last.end == header.offset;
+  last = {connection, header.message, header_bytes, end, continues};
 }
 
 // How many of these segments, from the first on, lie where they belong.

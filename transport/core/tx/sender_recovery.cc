@@ -45,7 +45,7 @@ Duration Sender::ProbeDelay() const {
 }
 
 // The peer's, as far as a lane of ours tells.
-Duration Sender::AckDelay() const { return context_->AckDelay(context_->ports[peer_->first_port()]); }
+Duration Sender::AckDelay() const { return context_->AckDelay(context_->ports.front()); }
 
 Duration Sender::Timeout() const {
   return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) +
