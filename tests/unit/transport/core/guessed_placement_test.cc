@@ -140,6 +140,19 @@ TEST_F(GuessedPlacementTest, AMessageWithAGapIsNotGuessedAbout) {
   EXPECT_EQ(endpoint(0).counters().retransmits, 1u);
 }
 
+// Each lies where the one before it belongs: taken one after the other, they would be written over.
+TEST_F(GuessedPlacementTest, ThoseBehindOneThatIsMissingAreSetAside) {
+  Begin();
+  Watch([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+    fate.drop = header.offset == kSegment * 26 && !std::exchange(lost, true);
+  });
+  Exchange(0, kSegment * kSegments, 1);
+  EXPECT_GT(in_place(), 0u);
+  EXPECT_GT(set_aside(), 0u);
+  EXPECT_EQ(endpoint(1).counters().rx_bad_checksum, 0u);
+  EXPECT_EQ(endpoint(0).counters().retransmits, 1u);
+}
+
 TEST_F(GuessedPlacementTest, NothingIsPutBehindAReceiveThatIsTooShort) {
   Begin();
   GuardedBuffer& in = NewBuffer(kSegment * 30 + 7);
