@@ -258,6 +258,16 @@ const ConnectionEvent* CoreFixture::Event(uint32_t at, ConnectionEventKind kind,
   return nullptr;
 }
 
+void CoreFixture::HookData(DataHook hook) {
+  network().SetHook([hook = std::move(hook)](NetworkPacket& packet, Fate& fate) {
+    bool bad_checksum = false;
+    const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+    if (packet.from != 0 || !common.has_value() || common->type != wire::PacketType::kData) return;
+    const auto header = wire::ParseData(*common, packet.bytes);
+    if (header.has_value() && packet.payload_bytes > 0) hook(*header, packet, fate);
+  });
+}
+
 void CoreFixture::Exchange(uint32_t from, size_t bytes, uint64_t tag) {
   const uint32_t to = 1 - from;
   GuardedBuffer& out = NewFilled(bytes, bytes + tag);

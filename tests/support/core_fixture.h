@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/scripted_world.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 
@@ -85,6 +87,10 @@ class CoreFixture : public testing::Test {
   size_t pending(uint32_t at) const;
   // The first event of this kind on this host's connection.
   const ConnectionEvent* Event(uint32_t at, ConnectionEventKind kind, ConnectionId connection);
+
+  // From now on `hook` sees the packets with payload that host 0 sends, with their headers (of a connection in clear).
+  using DataHook = std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>;
+  void HookData(DataHook hook);
 
   // One message of `bytes` from `from` to the other host, checked byte by byte.
   void Exchange(uint32_t from, size_t bytes, uint64_t tag = 0);

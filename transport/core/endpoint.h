@@ -58,9 +58,9 @@ struct EndpointOptions {
   // While more follows, on lanes that send bursts: so many of them per acknowledgement, and so many times
   // max_ack_delay. News of credit waits with it while the sender has enough.
   uint32_t bursts_per_ack = 4;
-  // The same, after the last packet of a backlog: nothing follows that it could be acknowledged along with, only an
-  // answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it reckons with
-  // probes for last packets that have arrived.
+  // Instead of max_ack_delay after the last packet of a backlog: nothing follows that it could be acknowledged along
+  // with, only an answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it
+  // reckons with probes for last packets that have arrived.
   Duration last_ack_delay = Duration::Nanos(6250);
   uint64_t prompt_ack_bytes = 16385;  // a message of this length or more is acknowledged as soon as it is complete
   bool prompt_acks = false;           // others too, where the sender waits for the completion: it asks for it

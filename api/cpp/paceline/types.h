@@ -38,7 +38,8 @@ struct RemoteMemory {
   std::array<uint64_t, 8> lane_keys{};
 };
 
-// Local memory of an operation: valid until its completion, and for receives and reads untouched until then.
+// Local memory of an operation: valid until its completion, and for receives and reads untouched by the caller until
+// then; what has not been filled yet may hold anything meanwhile.
 struct Buffer {
   void* data = nullptr;
   uint64_t bytes = 0;

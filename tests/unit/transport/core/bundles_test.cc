@@ -27,22 +27,10 @@ struct Sent {
 
 class BundlesFixture : public CoreFixture {
  protected:
-  using Hook = std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>;
-
   static WorldOptions Options(CoreSetup setup = CoreSetup()) {
     WorldOptions options = OptionsFor(setup);
     options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
     return options;
-  }
-  // `hook` sees the data packets of host 0 that carry something.
-  void HookData(const Hook& hook) {
-    network().SetHook([hook](NetworkPacket& packet, Fate& fate) {
-      bool bad_checksum = false;
-      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
-      if (packet.from != 0 || !common.has_value() || common->type != wire::PacketType::kData) return;
-      const auto header = wire::ParseData(*common, packet.bytes);
-      if (header.has_value() && packet.payload_bytes > 0) hook(*header, packet, fate);
-    });
   }
   // From now on the kinds of host 0's data packets are kept.
   void WatchKinds() {
@@ -84,7 +72,7 @@ class BundlesTest : public BundlesFixture {
   void SetUp() override { Start(Options()); }
 
   // SendTwentyTwo, while `hook` sees the first bundle.
-  void SendUnder(const Hook& hook) {
+  void SendUnder(const DataHook& hook) {
     HookData([hook, first = true](const wire::DataHeader& header, NetworkPacket& packet, Fate& fate) mutable {
       if (header.kind != wire::MessageKind::kBundle || !std::exchange(first, false)) return;
       hook(header, packet, fate);

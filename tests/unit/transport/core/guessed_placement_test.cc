@@ -30,14 +30,10 @@ class GuessedPlacementTest : public CoreFixture {
     change(options);
     Start(options);
   }
-  // `hook` sees each packet with payload that host 0 sends.
-  void Watch(const std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>& hook) {
-    network().SetHook([hook](NetworkPacket& packet, Fate& fate) {
-      bool bad_checksum = false;
-      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
-      if (packet.from != 0 || !common.has_value() || common->type != wire::PacketType::kData) return;
-      const auto header = wire::ParseData(*common, packet.bytes);
-      if (header.has_value() && packet.payload_bytes > 0) hook(*header, packet, fate);
+  // Two packets of the message are damaged once, well behind its begin: that byte of each.
+  void Damage(const std::function<uint8_t&(NetworkPacket&)>& byte) {
+    HookData([byte, hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+      if (header.offset / kSegment % 32 == 25 && hit.insert(header.offset).second) byte(packet) ^= 1;
     });
   }
   uint64_t in_place() { return endpoint(1).counters().rx_in_place; }
@@ -70,7 +66,7 @@ TEST_F(GuessedPlacementTest, AnotherMessageInBetweenIsSetAside) {
   const uint64_t first = Receive(1, long_one, 1);
   const uint64_t second = Receive(1, short_one, 2);
   Send(0, NewFilled(kSegment * kSegments, 11), 1);
-  Watch([&, sent = false](const wire::DataHeader& header, NetworkPacket&, Fate&) mutable {
+  HookData([&, sent = false](const wire::DataHeader& header, NetworkPacket&, Fate&) mutable {
     if (header.offset != kSegment * 20 || std::exchange(sent, true)) return;
     Send(0, NewFilled(kSegment * 2, 12), 2);
   });
@@ -83,9 +79,7 @@ TEST_F(GuessedPlacementTest, AnotherMessageInBetweenIsSetAside) {
 
 TEST_F(GuessedPlacementTest, OneThatIsDamagedWhereItBelongsIsNotTaken) {
   Begin();
-  Watch([hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
-    if (header.offset / kSegment % 32 == 25 && hit.insert(header.offset).second) packet.bytes.back() ^= 1;
-  });
+  Damage([](NetworkPacket& packet) -> uint8_t& { return packet.bytes.back(); });
   Exchange(0, kSegment * kSegments, 1);
   EXPECT_EQ(endpoint(1).counters().rx_bad_checksum, kSegments / 32);
   EXPECT_GT(in_place(), 0u);
@@ -93,9 +87,7 @@ TEST_F(GuessedPlacementTest, OneThatIsDamagedWhereItBelongsIsNotTaken) {
 
 TEST_F(GuessedPlacementTest, OneWhoseHeaderIsDamagedIsSetAsideWithThoseBehindIt) {
   Begin();
-  Watch([hit = std::set<uint64_t>()](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
-    if (header.offset / kSegment % 32 == 25 && hit.insert(header.offset).second) packet.bytes[20] ^= 1;
-  });
+  Damage([](NetworkPacket& packet) -> uint8_t& { return packet.bytes[20]; });
   Exchange(0, kSegment * kSegments, 1);
   EXPECT_GT(in_place(), 0u);
   EXPECT_GT(set_aside(), kSegments / 32);
@@ -105,7 +97,7 @@ TEST_F(GuessedPlacementTest, OneWhoseHeaderIsDamagedIsSetAsideWithThoseBehindIt)
 // With a checksum that is right.
 TEST_F(GuessedPlacementTest, AnOffsetThatCannotBeIsNoPlace) {
   Begin();
-  Watch([hit = false](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
+  HookData([hit = false](const wire::DataHeader& header, NetworkPacket& packet, Fate&) mutable {
     if (header.offset != kSegment * 24 || std::exchange(hit, true)) return;
     wire::DataStamp stamp = wire::StampOf(header);
     stamp.offset = ~uint64_t{0} - kSegment + 1;
@@ -120,7 +112,7 @@ TEST_F(GuessedPlacementTest, AnOffsetThatCannotBeIsNoPlace) {
 
 TEST_F(GuessedPlacementTest, CopiesOfWhatHasComeAreSetAside) {
   Begin();
-  Watch([](const wire::DataHeader&, NetworkPacket&, Fate& fate) {
+  HookData([](const wire::DataHeader&, NetworkPacket&, Fate& fate) {
     fate.copies = 2;
     fate.copy_spacing = Duration::Micros(9);
   });
@@ -132,7 +124,7 @@ TEST_F(GuessedPlacementTest, CopiesOfWhatHasComeAreSetAside) {
 // What lies behind the gap has arrived: nothing may be put there any more.
 TEST_F(GuessedPlacementTest, AMessageWithAGapIsNotGuessedAbout) {
   Begin();
-  Watch([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+  HookData([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
     fate.drop = header.offset == kSegment * 3 && !std::exchange(lost, true);
   });
   Exchange(0, kSegment * kSegments, 1);
@@ -143,7 +135,7 @@ TEST_F(GuessedPlacementTest, AMessageWithAGapIsNotGuessedAbout) {
 // Each lies where the one before it belongs: taken one after the other, they would be written over.
 TEST_F(GuessedPlacementTest, ThoseBehindOneThatIsMissingAreSetAside) {
   Begin();
-  Watch([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
+  HookData([lost = false](const wire::DataHeader& header, NetworkPacket&, Fate& fate) mutable {
     fate.drop = header.offset == kSegment * 26 && !std::exchange(lost, true);
   });
   Exchange(0, kSegment * kSegments, 1);

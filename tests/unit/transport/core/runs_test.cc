@@ -30,14 +30,9 @@ class RunsTest : public CoreFixture {
     Start(options);
   }
   // Sends a message of kSegments from host 0, with its receive posted, while `hook` sees its packets.
-  void ExchangeUnder(const std::function<void(const wire::DataHeader&, NetworkPacket&, Fate&)>& hook) {
-    network().SetHook([hook](NetworkPacket& packet, Fate& fate) {
-      bool bad_checksum = false;
-      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
-      if (!common.has_value() || common->type != wire::PacketType::kData) return;
-      const auto header = wire::ParseData(*common, packet.bytes);
-      if (header.has_value() && packet.payload_bytes > 0 && header->length == kSegment * kSegments)
-        hook(*header, packet, fate);
+  void ExchangeUnder(const DataHook& hook) {
+    HookData([hook](const wire::DataHeader& header, NetworkPacket& packet, Fate& fate) {
+      if (header.length == kSegment * kSegments) hook(header, packet, fate);
     });
     Exchange(0, kSegment * kSegments, 1);
     network().SetHook(nullptr);
@@ -92,6 +87,26 @@ TEST_F(RunsTest, WhileMoreFollowsFourBurstsHaveOneAcknowledgement) {
   Exchange(0, kBurst * 12, 1);
   EXPECT_GE(endpoint(1).counters().acks_sent - before, 3u);
   EXPECT_LE(endpoint(1).counters().acks_sent - before, 4u);
+}
+
+// As long as four bursts have, where one burst has come and the next is late.
+TEST_F(RunsTest, AnAcknowledgementWaitsFourTimesAsLongForMoreBursts) {
+  Begin(kBurst * 64, TestControl::kWindow, Duration::Nanos(1));
+  GuardedBuffer& in = NewBuffer(kBurst * 4);
+  const uint64_t receive = Receive(1, in, 1);
+  world().RunFor(Duration::Millis(1));  // the sender knows that it stands ready, and does not ask
+  const uint64_t before = endpoint(1).counters().acks_sent;
+  size_t packets = 0;
+  Time answered;
+  network().SetHook([&](NetworkPacket& packet, Fate& fate) {
+    if (packet.payload_bytes == kSegment && ++packets > 16) fate.extra_delay = Duration::Millis(1);
+    if (answered == Time() && endpoint(1).counters().acks_sent > before) answered = now();
+  });
+  const Time start = now();
+  Send(0, NewFilled(kBurst * 4, 2), 1);
+  AwaitOk(1, receive);
+  EXPECT_GE(answered - start, Duration::Micros(100));
+  EXPECT_LE(answered - start, Duration::Micros(130));
 }
 
 TEST_F(RunsTest, NewsOfCreditGoesWithTheAcknowledgementWhileThereIsEnough) {
