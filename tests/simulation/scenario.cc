@@ -72,6 +72,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "placed_writes") return s.placed_writes = text == "1", text == "0" || text == "1";
   if (key == "write_lag_us") return number(&s.write_lag_us);
   if (key == "burst_segments") return number(&s.burst_segments);
+  if (key == "path_bytes") return number(&s.path_bytes);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -155,6 +156,7 @@ Scenario ScenarioOf(uint64_t seed) {
     s.write_lag_us = random.Chance(0.4) ? 1 + static_cast<uint32_t>(random.Below(300)) : 0;
   }
   if (s.carrier != Carrier::kFabric) s.burst_segments = pick(1u, 4u, 16u, 44u);
+  if (s.carrier == Carrier::kPackets && s.handshake) s.path_bytes = pick(0u, 0u, 4224u, 4223u, 1472u, 700u);
   return s;
 }
 
@@ -187,6 +189,10 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
       (scenario.carrier == Carrier::kFabric && scenario.burst_segments != 1)) {
     return absl::InvalidArgumentError("burst_segments is 1 to 64, and 1 with carrier=fabric");
   }
+  if (scenario.path_bytes > 0 &&
+      (scenario.carrier != Carrier::kPackets || !scenario.handshake || scenario.path_bytes < 600)) {
+    return absl::InvalidArgumentError("path_bytes needs carrier=packets and handshake=1, and is 600 at least");
+  }
   if (scenario.carrier != Carrier::kHca && (scenario.parked + scenario.write_lag_us > 0 || scenario.placed_writes)) {
     return absl::InvalidArgumentError("parked, placed_writes and write_lag_us need carrier=hca");
   }
@@ -216,8 +222,8 @@ std::string Describe(const Scenario& s) {
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
                    " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
-                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
-                   " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments),
+                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0, " write_lag_us=",
+                   s.write_lag_us, " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

@@ -10,25 +10,25 @@
 namespace paceline::simulation {
 namespace {
 
-constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},    {"stalls", "0"},
-                                                             {"leaps", "0"},         {"bursts", "0"},
-                                                             {"partitions", "0"},    {"rx_queue", "0"},
-                                                             {"shortages", "0"},     {"revocations", "0"},
-                                                             {"flaps", "0"},         {"black_paths", "0"},
-                                                             {"protection", "none"}, {"receive_queues", "0"},
-                                                             {"late_names", "0"},    {"claims", "0"},
-                                                             {"many", "0"},          {"parked", "0"},
-                                                             {"placed_writes", "0"}, {"write_lag_us", "0"},
-                                                             {"handshake", "0"},     {"loss", "0"},
-                                                             {"duplicate", "0"},     {"reorder", "0"},
-                                                             {"corrupt", "0"},       {"trim", "0"},
-                                                             {"mark", "0"},          {"skew_us", "0"},
-                                                             {"cancel", "0"},        {"hosts", "2"},
-                                                             {"ports", "1"},         {"carrier", "packets"},
-                                                             {"topology", "0"},      {"entropies", "1"},
-                                                             {"lane_room", "64"},    {"path_policy", "round_robin"},
-                                                             {"queue_kb", "175"},    {"controller", "test_window"},
-                                                             {"burst_segments", "1"}};
+constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"},     {"stalls", "0"},
+                                                             {"leaps", "0"},          {"bursts", "0"},
+                                                             {"partitions", "0"},     {"rx_queue", "0"},
+                                                             {"shortages", "0"},      {"revocations", "0"},
+                                                             {"flaps", "0"},          {"black_paths", "0"},
+                                                             {"protection", "none"},  {"receive_queues", "0"},
+                                                             {"late_names", "0"},     {"claims", "0"},
+                                                             {"many", "0"},           {"parked", "0"},
+                                                             {"placed_writes", "0"},  {"write_lag_us", "0"},
+                                                             {"handshake", "0"},      {"loss", "0"},
+                                                             {"duplicate", "0"},      {"reorder", "0"},
+                                                             {"corrupt", "0"},        {"trim", "0"},
+                                                             {"mark", "0"},           {"skew_us", "0"},
+                                                             {"cancel", "0"},         {"hosts", "2"},
+                                                             {"ports", "1"},          {"carrier", "packets"},
+                                                             {"topology", "0"},       {"entropies", "1"},
+                                                             {"lane_room", "64"},     {"path_policy", "round_robin"},
+                                                             {"queue_kb", "175"},     {"controller", "test_window"},
+                                                             {"burst_segments", "1"}, {"path_bytes", "0"}};
 constexpr const char* kCounts[] = {"connections", "operations", "max_bytes", "receive_queues", "fault_ms"};
 
 std::optional<Scenario> With(const Scenario& scenario, const std::string& setting) {

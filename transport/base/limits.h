@@ -19,6 +19,7 @@ inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
 inline constexpr uint32_t kMaxAtomicBytes = 1024;          // of an atomic's target; each vector has as many
 inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of a data packet
 inline constexpr uint32_t kMaxControlBytes = 1024;         // one control packet
+inline constexpr uint32_t kLeastPacketBytes = 512;         // no real network takes less
 inline constexpr uint32_t kMaxTelemetryHops = 8;           // records of one packet's way, the first ones
 inline constexpr uint32_t kSackWords = 8;                  // 64-bit words of one selective acknowledgement: 512 packets
 inline constexpr uint32_t kFencedWords = 32;               // of one answer to a fence: 2048 packets

@@ -9,8 +9,11 @@ namespace paceline {
 namespace {
 
 constexpr Duration kFirstRequestRetry = Duration::Millis(50);
+constexpr Duration kRoundGrace = Duration::Millis(2);  // of a search, for answers behind the first one
+constexpr uint8_t kRoundTries = 3;                     // of a search that got answers before
 constexpr Duration kFirstCloseRetry = Duration::Millis(20);
 constexpr uint8_t kCloseTries = 8;
+constexpr uint8_t kMostDoublings = 5;  // of a retry interval
 constexpr Duration kLinger = Duration::Seconds(1);
 
 }  // namespace
@@ -72,7 +75,7 @@ void Connection::StartRequested(const wire::InitPacket& init, const crypto::Secr
 void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::unique_ptr<SecureChannel> channel,
                            Time now) {
   peer_.peer_connection = peer.peer_connection;
-  peer_.remote_ports = static_cast<uint8_t>(std::min<size_t>(peer.addresses.size(), limits::kMaxPorts));
+  peer_.remote_ports = std::min<size_t>(peer.addresses.size(), limits::kMaxPorts) & PeerInfo::kMostRemotePorts;
   channel_ = std::move(channel);
   peer_.payload_crc = payload_crc && channel_ == nullptr;
   peer_.encrypted = channel_ != nullptr && channel_->encrypts();
@@ -93,6 +96,12 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
       peer_.segment_bytes = port.info.segment_bytes;
     }
   }
+  uint32_t burst = TxBurst::kSegments;
+  for (const Port& port : context_->ports) {
+    if (!peer_.reaches(port.index)) continue;
+    burst = std::min(burst, port.capabilities.BurstOf(peer_.segment_bytes + context_->data_header_bytes()));
+  }
+  peer_.burst_segments = burst & PeerInfo::kMostBurst;
   state_ = State::kEstablished;
   keepalive_.Start(now);
   last_active_ = now;
@@ -166,11 +175,7 @@ void Connection::ClosePeers() {
   peer_.remote_ports = 0;
 }
 
-// Each try takes the next pair of ports: one that is down does not stop the others.
-PortPair Connection::RequestPair() const {
-  const std::vector<PortPair>& pairs = handshake_->pairs;
-  return pairs.empty() ? PortPair() : pairs[tries_ % pairs.size()];
-}
+PortPair Connection::RequestPair() const { return handshake_->pairs[handshake_->pair]; }
 
 uint8_t Connection::RequestPorts() const {
   uint8_t ports = 0;
@@ -180,45 +185,69 @@ uint8_t Connection::RequestPorts() const {
   return ports;
 }
 
-bool Connection::FindWay(Time now) {
+bool Connection::FindPairs() {
   const ListenAddress& target = handshake_->address;
   std::vector<PortPair>& pairs = handshake_->pairs;
   if (pairs.empty()) {
     pairs = PairsToTry(*context_->environment, context_->ports, std::span(target.addresses).first(target.ports));
   }
-  if (pairs.empty()) AwaitAnswer(now);
   return !pairs.empty();
 }
 
-void Connection::TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now) {
+bool Connection::PrepareRequest(Time now) {
+  Handshake& handshake = *handshake_;
+  const bool found = FindPairs();
+  if (std::exchange(handshake.awaiting, false)) {
+    const bool asked = handshake.segment_bytes != 0;  // and the peer may have taken it: it is not to change
+    if (found && !asked && handshake.search.has_value() && handshake.search->answered()) {
+      handshake.search->EndRound();
+      tries_ = 0;
+      return true;
+    }
+    if (!asked && handshake.search.has_value() && handshake.search->under_way() && tries_ < kRoundTries) {
+      handshake.search->RepeatRound();
+    } else {  // one pair of ports that is down does not stop the others
+      if (found) handshake.pair = (handshake.pair + 1) % handshake.pairs.size();
+      if (!asked) handshake.search.reset();
+    }
+    tries_ = std::min<uint8_t>(static_cast<uint8_t>(tries_ + 1), kMostDoublings);
+  }
+  if (!found) AwaitAnswer(now);
+  return found;
+}
+
+void Connection::FillRequest(wire::InitPacket* init, LaneAddress* address) const {
   const ListenAddress& target = handshake_->address;
   init->client_connection = id();
   init->client_nonce = nonce_;
   init->listener_nonce = target.nonce;
-  init->cookie = handshake_->cookie;
+  if (asks_with_cookie()) init->cookie = handshake_->cookie;
   init->credentials = handshake_->credentials;
+  init->hello.private_data = handshake_->private_data;
   *address = target.addresses[RequestPair().remote];
-  AwaitAnswer(now);
 }
 
 void Connection::AwaitAnswer(Time now) {
-  retry_at_ = now + kFirstRequestRetry * (int64_t{1} << std::min<uint8_t>(tries_, 5));
-  ++tries_;
+  handshake_->awaiting = true;
+  retry_at_ = now + kFirstRequestRetry * (int64_t{1} << tries_);
 }
 
-void Connection::OnCookie(const wire::Cookie& cookie, Time now) {
-  if (state_ != State::kConnecting) return;
-  handshake_->cookie = cookie;
-  retry_at_ = now;
-  if (tries_ == 0 || handshake_->pairs.empty()) return;
-  // The pair that answered goes on, and from now on only its kind: the peer may have taken the request, and is not to
-  // see another one. The tries count on, so that waiting for an answer that takes long does not get shorter.
-  --tries_;
-  const PortPair answered = RequestPair();
-  std::vector<PortPair>& pairs = handshake_->pairs;
-  std::erase_if(pairs, [answered](const PortPair& pair) { return pair.shares_memory != answered.shares_memory; });
-  std::rotate(pairs.begin(), std::find(pairs.begin(), pairs.end(), answered), pairs.end());
-  std::rotate(pairs.rbegin(), pairs.rbegin() + tries_ % static_cast<int>(pairs.size()), pairs.rend());
+void Connection::OnCookie(const wire::Cookie& cookie, uint32_t bytes, Time now) {
+  if (state_ != State::kConnecting || !handshake_->search.has_value()) return;
+  Handshake& handshake = *handshake_;
+  PathMtuSearch& search = *handshake.search;
+  if (search.done() && cookie == handshake.cookie) return;  // to another size of the request that it came for
+  if (handshake.cookie == wire::Cookie{}) {
+    // From now on only this kind of ports: the peer may take the request, and is not to see another one.
+    const PortPair answered = RequestPair();
+    std::vector<PortPair>& pairs = handshake.pairs;
+    std::erase_if(pairs, [answered](const PortPair& pair) { return pair.shares_memory != answered.shares_memory; });
+    handshake.pair = static_cast<size_t>(std::find(pairs.begin(), pairs.end(), answered) - pairs.begin());
+  }
+  handshake.cookie = cookie;
+  search.OnAnswer(bytes);
+  if (search.done()) handshake.awaiting = false;
+  retry_at_ = search.done() ? now : std::min(retry_at_, now + kRoundGrace);
 }
 
 // ---- packets
@@ -461,14 +490,14 @@ Time Connection::PollTimeout() {
   return next;
 }
 
-// False: a path that may not be given up alone is dead.
+// False: nothing that it can do brings anything across.
 bool Connection::HandleSenderTimeout(Time now) {
   if (SenderTimeout() > now) return true;
   Sender* sender = active_sender();
   const uint32_t before = sender->questions_in_a_row();
   sender->HandleTimeout(now);
   if (sender->questions_in_a_row() > before) keepalive_.OnQuestion(now);
-  return !sender->path_dead();
+  return sender->end_of_way().empty();
 }
 
 void Connection::HandleTimeout(Time now) {
@@ -500,7 +529,8 @@ void Connection::HandleTimeout(Time now) {
       break;
   }
   if (!HandleSenderTimeout(now)) {
-    Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, "a path with remote placement stays silent", now);
+    const std::string why(active_sender()->end_of_way());
+    Finish(CloseReason::kPeerLost, OperationStatus::kPeerLost, true, why, now);
     return;
   }
   if (!keepalive_.HandleTimeout(options.keepalive, expects_peer(), options.peer_timeout, now)) {
@@ -516,7 +546,7 @@ void Connection::HandleTimeout(Time now) {
       return;
     } else {
       send_close_ = true;
-      retry_at_ = now + kFirstCloseRetry * (int64_t{1} << std::min<uint8_t>(tries_++, 5));
+      retry_at_ = now + kFirstCloseRetry * (int64_t{1} << std::min(tries_++, kMostDoublings));
     }
   }
   if (!released_ && now >= last_active_ + options.idle_after) {

@@ -12,6 +12,7 @@
 #include "transport/base/intrusive_list.h"
 #include "transport/core/context.h"
 #include "transport/core/keepalive.h"
+#include "transport/core/path_mtu_search.h"
 #include "transport/core/rx/receiver.h"
 #include "transport/core/secure_channel.h"
 #include "transport/core/tx/sender.h"
@@ -68,8 +69,12 @@ class Connection final : private wire::FrameHandler {
   bool is_server() const { return listener_ != 0; }
   // What belongs to the handshake: until established, and of a server a little longer.
   struct Handshake {
-    ListenAddress address;        // client: where to, and how
-    std::vector<PortPair> pairs;  // client: empty: no port of ours leads there
+    ListenAddress address;                // client: where to, and how
+    std::vector<PortPair> pairs;          // client: empty: no port of ours leads there
+    size_t pair = 0;                      // of them, which is being tried
+    bool awaiting = false;                // requests are sent, and neither an answer nor the end of patience has come
+    std::optional<PathMtuSearch> search;  // client: through that pair
+    uint32_t segment_bytes = 0;           // client: what the request with the cookie says, once and for all; 0: not yet
     wire::Cookie cookie{};
     wire::Hello hello;                // of the client
     crypto::Secret private_key{};     // client's, with a cluster key
@@ -96,15 +101,20 @@ class Connection final : private wire::FrameHandler {
   void AnswerThrough(uint32_t port) {
     if (state_ == State::kRequested || peer_.reaches(port)) last_port_ = static_cast<uint8_t>(port);
   }
-  // Client: a request is due, whether any port leads there (false: not now, and it is due again later), through which
-  // port it goes, and the request with the address that it goes to.
+  // Client: a request is due; then PrepareRequest settles what it asks for and through which ports, and says whether
+  // any port leads there (false: not now, and it is due again later).
   bool RequestDue(Time now) const { return state_ == State::kConnecting && retry_at_ <= now; }
-  bool FindWay(Time now);
-  uint32_t request_port() const { return RequestPair().local; }
+  bool PrepareRequest(Time now);
+  PortPair RequestPair() const;
   // Bit per local port that the request offers.
   uint8_t RequestPorts() const;
-  void TakeRequest(wire::InitPacket* init, LaneAddress* address, Time now);
-  void OnCookie(const wire::Cookie& cookie, Time now);
+  // The request that is to be sent there: with the cookie once it is known how large packets may be.
+  void FillRequest(wire::InitPacket* init, LaneAddress* address) const;
+  bool asks_with_cookie() const { return handshake_->search.has_value() && handshake_->search->done(); }
+  // It was sent.
+  void AwaitAnswer(Time now);
+  // `bytes`: of the packet that brought it.
+  void OnCookie(const wire::Cookie& cookie, uint32_t bytes, Time now);
   // Client: when it stops waiting for an answer.
   Time give_up_at() const { return started_ + context_->options.connect_timeout; }
 
@@ -184,8 +194,7 @@ class Connection final : private wire::FrameHandler {
                       send_state_.fence_pending != 0 || (fenced_ && context_->write_fences[id()].answer_due()));
   }
   bool expects_peer() const;
-  PortPair RequestPair() const;
-  void AwaitAnswer(Time now);
+  bool FindPairs();
   void DropSender();
   Time SenderTimeout();
   bool HandleSenderTimeout(Time now);

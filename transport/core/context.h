@@ -10,6 +10,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "cc/congestion_control.h"
+#include "transport/base/limits.h"
+#include "transport/base/ordered_copy.h"
 #include "transport/base/pool.h"
 #include "transport/base/random.h"
 #include "transport/core/burst_memory.h"
@@ -63,6 +65,13 @@ struct CoreContext {
   uint64_t unexpected_bytes = 0;                                // held for sends without a receive
   uint64_t next_operation = 1;
   std::vector<RegionId> rekeyed;  // by RevokePlacement, and who writes there has not been told
+
+  uint32_t data_header_bytes() const { return limits::kMaxDataHeaderBytes + trailer_bytes; }
+  // Payload of each packet but a message's last where packets of so many bytes are the largest.
+  uint32_t SegmentBytes(uint32_t packet_bytes) const {
+    const uint32_t bytes = packet_bytes - data_header_bytes();
+    return options.ordered_placement && bytes >= kOrderedLineBytes ? bytes - bytes % kOrderedLineBytes : bytes;
+  }
 
   // How long an acknowledgement of what has come through this port waits at most while more follows.
   Duration AckDelay(const Port& port) const {
@@ -157,17 +166,19 @@ struct PeerInfo {
   ConnectionId peer_connection = kNoConnection;
   uint32_t segment_bytes = 0;
   bool payload_crc : 1 = false;
-  bool encrypted : 1 = false;  // what a card would place by itself goes as packets
-  bool atomics : 1 = false;    // understands wire::MessageKind::kAtomic
-  bool fences : 1 = false;     // answers wire::FenceFrame
-  bool bundles : 1 = false;    // understands wire::MessageKind::kBundle
-  uint8_t remote_ports = 0;
+  bool encrypted : 1 = false;       // what a card would place by itself goes as packets
+  bool atomics : 1 = false;         // understands wire::MessageKind::kAtomic
+  bool fences : 1 = false;          // answers wire::FenceFrame
+  bool bundles : 1 = false;         // understands wire::MessageKind::kBundle
+  uint16_t burst_segments : 7 = 1;  // of this size that are cheapest to send together
+  uint16_t remote_ports : 4 = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
   uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit
   FlowInfo flow;              // group and base round trip
   Routes routes;
 
   static constexpr uint8_t kAllPorts = 0xff;
+  static constexpr uint16_t kMostBurst = 0x7f, kMostRemotePorts = 0xf;  // what the fields hold
   bool prefers_some() const { return ports != kAllPorts; }
   bool reaches(uint32_t local_port) const { return (reach >> local_port & 1) != 0; }
   bool prefers(uint32_t local_port) const { return (ports >> local_port & 1) != 0; }

@@ -2,25 +2,22 @@
 
 #include <algorithm>
 
-#include "transport/base/ordered_copy.h"
 #include "transport/core/endpoint_impl.h"
 
 namespace paceline {
 namespace {
 
-PortInfo MakePortInfo(const EndpointOptions& options, const LaneCapabilities& lane, uint32_t trailer_bytes) {
-  const uint32_t data_header_bytes = limits::kMaxDataHeaderBytes + trailer_bytes;
+PortInfo MakePortInfo(const CoreContext& context, const LaneCapabilities& lane) {
+  const EndpointOptions& options = context.options;
+  const uint32_t data_header_bytes = context.data_header_bytes();
   PortInfo info;
   info.link_rate = lane.link_rate.is_zero() ? options.assumed_link_rate : lane.link_rate;
   info.base_rtt = lane.base_rtt > Duration() ? lane.base_rtt : options.assumed_rtt;
   info.delay_error = lane.delay_error;
-  info.segment_bytes = lane.max_packet_bytes - data_header_bytes;
+  info.segment_bytes = context.SegmentBytes(lane.max_packet_bytes);
   if (lane.remote_placement) info.segment_bytes = std::min(info.segment_bytes, lane.max_write_bytes);
-  if (options.ordered_placement && info.segment_bytes >= kOrderedLineBytes) {
-    info.segment_bytes -= info.segment_bytes % kOrderedLineBytes;
-  }
   info.overhead_bytes = lane.header_bytes + (lane.nominal_header ? 0 : data_header_bytes);
-  info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64 + trailer_bytes);
+  info.control_packet_bytes = lane.header_bytes + (lane.nominal_header ? 0 : 64 + context.trailer_bytes);
   info.burst_segments = std::max(1u, lane.burst_segments);
   info.receive_buffer_bytes = lane.receive_buffer_bytes;
   info.local_group = options.local_group;
@@ -47,18 +44,22 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
   }
   crypto::Erase(context_.options.key_seed);
   context_.ports.resize(std::min<size_t>(ports.size(), limits::kMaxPorts));
-  uint32_t most_payload = 0;
+  uint32_t most_payload = 0, most_padding = 0;
   for (uint32_t i = 0; i < context_.ports.size(); ++i) {
     Port& port = context_.ports[i];
     port.index = i;
     port.capabilities = ports[i].capabilities;
     port.address = ports[i].address;
-    port.info = MakePortInfo(options, port.capabilities, context_.trailer_bytes);
+    port.info = MakePortInfo(context_, port.capabilities);
     port.info.port_index = i;
     most_payload = std::max(most_payload, port.info.segment_bytes);
+    if (port.capabilities.path_may_be_narrower) {
+      most_padding = std::max(most_padding, port.capabilities.max_packet_bytes);
+    }
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   context_.burst_memory.SetMostPayload(most_payload);
+  padding_.resize(most_padding);
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
   // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
   first_generation_ = static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & kGenerationMask;

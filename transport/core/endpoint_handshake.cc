@@ -34,7 +34,41 @@ uint8_t Endpoint::Impl::ReachOf(std::span<const LaneAddress> addresses) {
   return routes.Reach();
 }
 
-void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now) {
+size_t Endpoint::Impl::BuildRequest(Connection& connection, uint32_t port, std::span<uint8_t> buffer,
+                                    LaneAddress* address) {
+  const Port& through = context_.ports[port];
+  Connection::Handshake& handshake = connection.handshake();
+  wire::InitPacket init;
+  init.hello = OurHello(connection.RequestPorts());
+  connection.FillRequest(&init, address);
+  if (connection.asks_with_cookie()) {
+    if (handshake.segment_bytes == 0) {
+      handshake.segment_bytes = init.hello.segment_bytes;
+      if (through.capabilities.path_may_be_narrower) {
+        const uint32_t packet = std::max(handshake.search->found(), limits::kLeastPacketBytes);
+        handshake.segment_bytes = std::min(handshake.segment_bytes, context_.SegmentBytes(packet));
+      }
+      if (handshake.segment_bytes < init.hello.segment_bytes) ++context_.counters.paths_narrower;
+    }
+    init.hello.segment_bytes = handshake.segment_bytes;
+  }
+  const size_t size = wire::EncodeInit(init, buffer);
+  if (!handshake.search.has_value()) {
+    const auto plain = static_cast<uint32_t>(size);
+    handshake.search.emplace(plain,
+                             through.capabilities.path_may_be_narrower ? through.capabilities.max_packet_bytes : plain);
+  }
+  if (identity_.has_value()) {
+    const std::span<uint8_t> packet = buffer.first(size);
+    const std::span<const uint8_t> covered = wire::SignedBytes(wire::BodyOf(packet));
+    handshake.init_digest = DigestOfInit(covered);
+    wire::PlaceTag(packet, identity_->TagInit(covered));
+  }
+  return size;
+}
+
+void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
+                                const LaneAddress& source, Time now) {
   const auto init = wire::ParseInit(body);
   if (!init.has_value()) {
     ++context_.counters.rx_malformed;
@@ -43,7 +77,13 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, co
   if (const auto cookie = cookies_.Check(*init, source, now); cookie.has_value()) {
     const wire::CookiePacket answer{.client_nonce = init->client_nonce, .cookie = *cookie};
     Reply* reply = NewReply(port, source);
-    if (reply != nullptr) reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
+    if (reply == nullptr) return;
+    reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
+    const LaneCapabilities& lane = context_.ports[port].capabilities;
+    if (padding > 0 && lane.path_may_be_narrower) {
+      const size_t arrived = wire::kCommonBytes + body.size() + padding;
+      reply->padded_bytes = std::min<size_t>(arrived, lane.max_packet_bytes);
+    }
     return;
   }
   ForgetSpentRequests(now);
@@ -132,11 +172,11 @@ std::unique_ptr<SecureChannel> Endpoint::Impl::FinishKeyExchange(Connection& con
                                          context_.options.packets_per_key);
 }
 
-void Endpoint::Impl::HandleCookie(ConnectionId id, std::span<const uint8_t> body, Time now) {
+void Endpoint::Impl::HandleCookie(ConnectionId id, std::span<const uint8_t> body, uint32_t padding, Time now) {
   const auto packet = wire::ParseCookie(body);
   Connection* connection = Find(id);
   if (!packet.has_value() || connection == nullptr || connection->nonce() != packet->client_nonce) return;
-  connection->OnCookie(packet->cookie, now);
+  connection->OnCookie(packet->cookie, static_cast<uint32_t>(wire::kCommonBytes + body.size()) + padding, now);
   After(connection, now);
 }
 
@@ -144,13 +184,14 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   const auto packet = wire::ParseAccept(body);
   Connection* connection = Find(id);
   if (!packet.has_value() || connection == nullptr || connection->nonce() != packet->client_nonce ||
-      connection->state() != Connection::State::kConnecting || packet->hello.segment_bytes < limits::kMinSegmentBytes) {
+      connection->state() != Connection::State::kConnecting || connection->handshake().segment_bytes == 0 ||
+      packet->hello.segment_bytes < limits::kMinSegmentBytes) {
     return;
   }
   EstablishedPeer peer;
   peer.peer_connection = packet->server_connection;
   peer.addresses.assign(packet->hello.addresses.begin(), packet->hello.addresses.begin() + packet->hello.ports);
-  peer.segment_bytes = packet->hello.segment_bytes;
+  peer.segment_bytes = std::min(packet->hello.segment_bytes, connection->handshake().segment_bytes);
   peer.atomics = (packet->hello.features & wire::kFeatureAtomics) != 0;
   peer.fences = (packet->hello.features & wire::kFeatureFences) != 0;
   peer.bundles = (packet->hello.features & wire::kFeatureBundles) != 0;

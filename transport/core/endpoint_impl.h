@@ -157,7 +157,8 @@ class Endpoint::Impl {
   // For a connection over these local ports (a bit each): the addresses of all others are left empty.
   wire::Hello OurHello(uint8_t ports) const;
 
-  void HandleInit(uint32_t port, std::span<const uint8_t> body, const LaneAddress& source, Time now);
+  // `padding`: bytes of the packet behind its header; our answer to a stranger has no more.
+  void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding, const LaneAddress& source, Time now);
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
@@ -180,7 +181,7 @@ class Endpoint::Impl {
   // Whether a request has the credentials that this endpoint demands; counts it if not.
   bool Vouched(const wire::InitPacket& init, std::span<const uint8_t> body);
 
-  void HandleCookie(ConnectionId id, std::span<const uint8_t> body, Time now);
+  void HandleCookie(ConnectionId id, std::span<const uint8_t> body, uint32_t padding, Time now);
 
   void HandleAccept(ConnectionId id, std::span<const uint8_t> body, Time now);
 
@@ -203,6 +204,7 @@ class Endpoint::Impl {
     LaneAddress address;
     ConnectionId connection = kNoConnection;  // takes port and address from it when set
     size_t size = 0;
+    size_t padded_bytes = 0;  // of the packet, when it is to be larger than `size`
     std::array<uint8_t, limits::kMaxControlBytes> bytes;
   };
 
@@ -226,7 +228,13 @@ class Endpoint::Impl {
 
   uint16_t NextControlEntropy(uint32_t port);
 
-  size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now);
+  // A packet of the handshake, with zeros behind it up to `padded_bytes`.
+  void PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet, size_t padded_bytes);
+
+  // The request of a connection that is being set up: once with the cookie, before that in the sizes that are tried.
+  size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  // What it says, and where it is to go; returns its size.
+  size_t BuildRequest(Connection& connection, uint32_t port, std::span<uint8_t> buffer, LaneAddress* address);
 
   // ---- time
   Time PollTimeout();
@@ -293,6 +301,7 @@ class Endpoint::Impl {
   SecretNumbers secret_numbers_;
   std::optional<Identity> identity_;  // with a cluster key
   std::vector<uint8_t> decrypted_;    // payload of the packet that is being handled
+  std::vector<uint8_t> padding_;      // zeros, as many as any of our ports may have to send
   std::map<ReceiveQueueId, std::unique_ptr<ReceiveQueue>> receive_queues_;  // outlive the connections
   ReceiveQueueId next_receive_queue_ = 1;
   std::vector<Slot> slots_;

@@ -9,6 +9,11 @@ Time ArrivalOf(const RxSegment& segment, const LaneCapabilities& lane, Time now)
   return lane.rx_timestamps ? std::min(segment.received_at, now) : now;
 }
 
+// Padding, of a handshake's packet.
+uint32_t BytesBehind(const wire::CommonHeader& header, const RxSegment& segment) {
+  return segment.data_bytes - header.header_bytes + (segment.payload == nullptr ? 0 : segment.payload_bytes);
+}
+
 }  // namespace
 
 void Endpoint::Impl::TakeSegments(uint32_t port, std::span<const RxSegment> segments, Time now) {
@@ -101,10 +106,10 @@ size_t Endpoint::Impl::HandlePacket(uint32_t port, std::span<const RxSegment> se
       return 1;
     }
     case wire::PacketType::kInit:
-      HandleInit(port, body, *segment.source, now);
+      HandleInit(port, body, BytesBehind(*common, segment), *segment.source, now);
       return 1;
     case wire::PacketType::kCookie:
-      HandleCookie(common->connection, body, now);
+      HandleCookie(common->connection, body, BytesBehind(*common, segment), now);
       return 1;
     case wire::PacketType::kAccept:
       HandleAccept(common->connection, body, now);
@@ -263,7 +268,7 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
       continue;
     }
     Sender* sender = connection->active_sender();
-    const size_t quantum = std::max<size_t>(1, context_.ports[port].capabilities.burst_segments);
+    const size_t quantum = connection->peer().burst_segments;
     const size_t take =
         sender == nullptr ? 0 : std::min({room - filled, quantum, RoomTo(*connection, port, burst, filled)});
     if (sender != nullptr && take == 0) {
@@ -329,8 +334,7 @@ size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t roo
       }
       reply_peers_.emplace_back(port, peer);
     }
-    std::copy_n(reply.bytes.begin(), reply.size, burst.headers[filled].begin());
-    SetControl(burst, filled, peer, reply.size);
+    PutHandshake(burst, filled, peer, std::span(reply.bytes).first(reply.size), reply.padded_bytes);
     burst.segments[filled].expendable = reply.connection == kNoConnection;
     ++filled;
     next = replies_.erase(next);
@@ -348,13 +352,21 @@ void Endpoint::Impl::SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t
   ++context_.counters.tx_packets;
 }
 
+void Endpoint::Impl::PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet,
+                                  size_t padded_bytes) {
+  std::copy(packet.begin(), packet.end(), burst.headers[at].begin());
+  SetControl(burst, at, peer, packet.size());
+  if (padded_bytes <= packet.size()) return;
+  burst.segments[at].payload = padding_.data();
+  burst.segments[at].payload_bytes = static_cast<uint32_t>(std::min(padded_bytes - packet.size(), padding_.size()));
+}
+
 size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now,
                                        AckPolicy acks) {
-  // Each single frame fits into the least, and no real network takes less; what finds no room goes in the next packet.
-  constexpr uint32_t kLeastBytes = 512;
-  const size_t most =
-      std::clamp(context_.ports[port].capabilities.max_packet_bytes, kLeastBytes, limits::kMaxControlBytes) -
-      context_.trailer_bytes;
+  // Each single frame fits into the least; what finds no room goes in the next packet.
+  const size_t most = std::clamp(context_.ports[port].capabilities.max_packet_bytes, limits::kLeastPacketBytes,
+                                 limits::kMaxControlBytes) -
+                      context_.trailer_bytes;
   size_t filled = 0;
   // One for as many as the lane sends best together. (On a lane that sends each by itself they spread as data does.)
   const uint32_t most_on_path = std::max(1u, context_.ports[port].capabilities.burst_segments);
@@ -363,7 +375,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
     if (connection->state() == Connection::State::kConnecting) {
-      filled += TransmitRequest(connection, port, burst, at + filled, now);
+      filled += TransmitRequest(connection, port, burst, at + filled, room, now);
     } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
       const std::span<uint8_t> packet = std::span(burst.headers[at + filled]).first(most);
@@ -395,36 +407,37 @@ uint16_t Endpoint::Impl::NextControlEntropy(uint32_t port) {
   return static_cast<uint16_t>(control_entropy_);
 }
 
-size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, Time now) {
-  if (!connection->RequestDue(now) || !connection->FindWay(now)) {
+size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room,
+                                       Time now) {
+  if (!connection->RequestDue(now) || !connection->PrepareRequest(now)) {
     connection->control_link.Unlink();
     After(connection, now);
     return 0;
   }
   // Stays until its port is asked.
-  if (connection->request_port() != port && context_.ports[connection->request_port()].up) return 0;
-  connection->control_link.Unlink();
-  wire::InitPacket init;
+  const uint32_t wanted = connection->RequestPair().local;
+  if (wanted != port && context_.ports[wanted].up) return 0;
   LaneAddress address;
-  init.hello = OurHello(connection->RequestPorts());
-  connection->TakeRequest(&init, &address, now);
-  init.hello.private_data = connection->handshake().private_data;
+  std::array<uint8_t, limits::kMaxControlBytes> request;
+  const size_t size = BuildRequest(*connection, port, request, &address);
   const uint32_t peer = context_.environment->OpenPeer(port, address);
-  if (peer == 0) {  // not any more, or not through this port
-    After(connection, now);
-    return 0;
+  size_t filled = 0;
+  PathMtuSearch& search = *connection->handshake().search;
+  if (peer != 0) {  // else it cannot be reached any more, or not through this port
+    reply_peers_.emplace_back(port, peer);
+    if (search.done()) {
+      PutHandshake(burst, at + filled++, peer, std::span(request).first(size), size);
+    } else {
+      for (; search.next() != 0 && at + filled < room; search.Next()) {
+        PutHandshake(burst, at + filled++, peer, std::span(request).first(size), search.next());
+      }
+      if (search.next() != 0) return filled;
+    }
   }
-  reply_peers_.emplace_back(port, peer);
-  const size_t size = wire::EncodeInit(init, burst.headers[at]);
-  if (identity_.has_value()) {
-    const std::span<uint8_t> packet = std::span(burst.headers[at]).first(size);
-    const std::span<const uint8_t> covered = wire::SignedBytes(wire::BodyOf(packet));
-    connection->handshake().init_digest = DigestOfInit(covered);
-    wire::PlaceTag(packet, identity_->TagInit(covered));
-  }
-  SetControl(burst, at, peer, size);
+  connection->control_link.Unlink();
+  connection->AwaitAnswer(now);
   After(connection, now);
-  return 1;
+  return filled;
 }
 
 Time Endpoint::Impl::PollTimeout() {

@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kReceiveSegments = 64;
 constexpr int kReceiveBursts = 4;
 constexpr int kSendBursts = 1;
-constexpr size_t kLeastBurst = 16;
+constexpr uint32_t kLeastBurst = 16;
+constexpr uint32_t kUsualPacketBytes = 1472;  // of most networks, whatever a port may send
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
 // A port that costs a system call to look at, and has not been used for so long while another has, is looked at only
@@ -106,7 +107,9 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
     ports_.push_back(std::make_unique<PortState>());
     ports_.back()->change_count = lane->status().change_count;
     ports_.back()->costly_receive = lane->capabilities().costly_receive;
-    ports_.back()->burst_segments = std::max<size_t>(lane->capabilities().burst_segments, kLeastBurst);
+    const LaneCapabilities& can = lane->capabilities();
+    const uint32_t packet = can.path_may_be_narrower ? kUsualPacketBytes : can.max_packet_bytes;
+    ports_.back()->burst_segments = std::max({can.burst_segments, can.BurstOf(packet), kLeastBurst});
     descriptions.push_back({lane->capabilities(), lane->address()});
   }
   endpoint_ = std::make_unique<Endpoint>(options.endpoint, std::move(congestion_control),

@@ -37,18 +37,25 @@ struct LaneCapabilities {
   bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
+  bool path_may_be_narrower = false;  // links on the way may take less than max_packet_bytes, and drop what is larger
   bool this_machine_only = false;     // nobody on another machine can send to this lane
   bool shares_memory = false;         // whom it reaches, no other lane reaches faster: peers of this host
   uint32_t least_guessed_bytes = 0;   // of payloads whose place is worth guessing (Lane::GuessPlacement); 0: none is
   bool costly_receive = false;        // Receive makes a system call, even when there is nothing
   bool keeps_bytes_intact = false;    // nothing on the way damages bits: a checksum over payloads would find nothing
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
+  uint32_t burst_bytes = 0;           // where it is bytes that bound a burst: so many, of smaller packets more; else 0
   uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address
   uint32_t header_bytes = 0;          // bytes on the wire around a packet (Ethernet, IP, UDP): for rates in wire bytes
   bool nominal_header = false;        // header_bytes stands for all headers, the transport's own too (simulated lanes)
   uint64_t receive_buffer_bytes = 0;  // what may be in flight towards this lane before it must drop; 0: no limit known
   Rate link_rate;                     // of the port; zero when not known (a virtual link)
   Duration base_rtt;                  // to the farthest peer without queues; zero when not known
+
+  // Packets of so many bytes that are cheapest to send together.
+  uint32_t BurstOf(uint32_t packet_bytes) const {
+    return std::max({1u, burst_segments, burst_bytes / std::max(1u, packet_bytes)});
+  }
 };
 
 inline constexpr int kNoDevice = -1;

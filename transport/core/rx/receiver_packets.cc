@@ -30,8 +30,8 @@ void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::sp
   if (run.taken == 0) return;
   const EndpointOptions& options = context_->options;
   const Port& local = context_->ports[port];
-  const uint32_t every = local.sends_bursts() && !run.last ? options.bursts_per_ack * local.capabilities.burst_segments
-                                                           : options.ack_every;
+  const uint32_t every =
+      local.sends_bursts() && !run.last ? options.bursts_per_ack * peer_->burst_segments : options.ack_every;
   acks_->RequestAck(run.taken, run.at_once, every, run.last ? options.last_ack_delay : context_->AckDelay(local), now);
   if (run.last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
 }

@@ -319,7 +319,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   // Messages of one segment mostly leave at once: the controller hears of those that do not.
   if (!sending_.empty() || !retransmit_.empty()) TellBacklog(flow, now);
   const Port& local = context_->ports[port];
-  const uint32_t burst_limit = std::max(1u, local.capabilities.burst_segments);
+  const uint32_t burst_limit = peer_->burst_segments;
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
   Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment

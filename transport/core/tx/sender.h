@@ -101,9 +101,8 @@ class Sender {
   void HandleTimeout(Time now);
   // Probes, time-outs and demands since the last news; grows with each, to some number.
   uint32_t questions_in_a_row() const { return probes_ + backoff_ + stuck_backoff_; }
-  // A path of a lane with remote placement has been silent for the peer time-out, and the peer has not fenced it: the
-  // connection cannot go on.
-  bool path_dead() const { return path_dead_; }
+  // Why the connection cannot go on, for people; empty: it can.
+  std::string_view end_of_way() const { return end_of_way_; }
 
   // Nothing posted, nothing in flight: another sender may go on from the memo.
   bool idle() const;
@@ -234,6 +233,9 @@ class Sender {
   // sender_recovery.cc
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
+  static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";
+  static constexpr std::string_view kNothingArrives =
+      "no data arrives, though the peer answers: its path may take smaller packets than it did";
   // `rtt`: of the newest packet; zero: none.
   void TakeNews(AckTotals& totals, Duration rtt, Time now);
   void RetryHeld();
@@ -315,13 +317,16 @@ class Sender {
   // What the peer says just now tells of packets below only which have arrived, not which are missing.
   uint64_t told_from_ = 0;
 
-  Time last_progress_;      // last acknowledgement of something new, or first send after idle
-  RecentLongest quiet_;     // times without such news, but for those that losses were to blame for
-  uint32_t probes_ = 0;     // tail probes since then
-  uint32_t backoff_ = 0;    // time-outs since then
-  uint32_t probe_due_ = 0;  // bit per local port that is to send tail probes
-  Time next_path_probe_;    // paths of remote placement are asked again from here on
-  bool path_dead_ = false;
+  Time last_progress_;            // last acknowledgement of something new, or first send after idle
+  RecentLongest quiet_;           // times without such news, but for those that losses were to blame for
+  uint32_t probes_ = 0;           // tail probes since then
+  uint32_t backoff_ = 0;          // time-outs since then
+  uint32_t probe_due_ = 0;        // bit per local port that is to send tail probes
+  Time next_path_probe_;          // paths of remote placement are asked again from here on
+  uint64_t arrived_at_loss_ = 0;  // payload bytes acknowledged, when losses were reported last
+  uint32_t losses_in_a_row_ = 0;  // such reports that found no more of them than the one before
+  Time lossy_from_;               // the first of these
+  std::string_view end_of_way_;
   std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again
   uint32_t fence_tries_ = 0;                                      // since the newest began

@@ -117,7 +117,7 @@ void Sender::HandleFenceTimeout(Time now) {
     state_->fence_pending |= static_cast<uint8_t>(1u << port);
     Fence& fence = (*fences_)[port];
     const bool long_ago = now - fence.since >= context_->options.peer_timeout;
-    if (++fence.tries >= kTimeoutsBeforeDead && long_ago) path_dead_ = true;
+    if (++fence.tries >= kTimeoutsBeforeDead && long_ago) end_of_way_ = kSilentWrites;
   }
   fence_at_ = now + std::min(ProbeDelay() * (int64_t{1} << std::min(fence_tries_, kMostDoublings)), kLongestPatience);
 }

@@ -28,6 +28,9 @@ constexpr Duration kLongestTimeout = Duration::Seconds(2);
 constexpr uint32_t kTimeoutsBeforeReset = 3;
 // In a row, before the peer is asked to fence such paths.
 constexpr uint32_t kTimeoutsBeforeFence = 4;
+// Reports of losses without any payload acknowledged between them, before it is thought that none will be: more than
+// time-outs alone give in some seconds, should the clock leap.
+constexpr uint32_t kLossesBeforeLost = 100;
 constexpr uint32_t kMaxReorderSteps = 16;
 
 }  // namespace
@@ -120,6 +123,9 @@ void Sender::HandleTimeout(Time now) {
     state_->ready_ports = AllPorts();
   }
   if (fence_at_ <= now) HandleFenceTimeout(now);
+  if (losses_in_a_row_ >= kLossesBeforeLost && now - lossy_from_ >= context_->options.peer_timeout) {
+    end_of_way_ = kNothingArrives;
+  }
   if (TimeoutAt() > now) return;
   state_->ready_ports = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
@@ -150,7 +156,7 @@ void Sender::HandleTimeout(Time now) {
   // memory that was handed back. The connection ends instead.
   if (placed && backoff_ >= kTimeoutsBeforeDead &&
       now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) {
-    path_dead_ = true;
+    end_of_way_ = kSilentWrites;
   }
   ReportLosses(now);
   ++backoff_;
@@ -290,7 +296,7 @@ void Sender::OnPacketsAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& 
 uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now) {
   Outstanding& first = outstanding_[psn];
   TxMessage* message = first.message;
-  const uint64_t burst = std::max(1u, context_->ports[first.local_port].capabilities.burst_segments);
+  const uint64_t burst = peer_->burst_segments;
   const bool bundle = first.kind == Outstanding::Kind::kBundle;
   const uint64_t most = first.written || bundle ? psn + 1 : std::min(end, psn + burst);
   first.message = nullptr;
@@ -495,6 +501,12 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
 }
 
 void Sender::ReportLosses(Time now) {
+  if (!new_losses_.empty()) {
+    uint64_t arrived = 0;
+    for (const Flow& flow : flows_) arrived += flow.tx_total - flow.lost_total - flow.in_flight;
+    if (std::exchange(arrived_at_loss_, arrived) != arrived) losses_in_a_row_ = 0;
+    if (losses_in_a_row_++ == 0) lossy_from_ = now;
+  }
   for (size_t i = 0; i < new_losses_.size(); ++i) {
     Flow& flow = ActiveFlow(new_loss_port_[i], now);
     new_losses_[i].in_flight_bytes = flow.in_flight;

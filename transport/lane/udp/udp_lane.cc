@@ -79,6 +79,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   LaneCapabilities result;
   result.max_packet_bytes = std::min(mtu - UdpOverhead(point.address), kMaxDatagramBytes);
   result.this_machine_only = point.interface.loopback;
+  result.path_may_be_narrower = !point.interface.loopback;
   result.costly_receive = true;
   result.ecn = main.ecn;
   result.rx_timestamps = main.timestamps;
@@ -87,6 +88,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   const uint32_t fit = kMaxDatagramBytes / result.max_packet_bytes;
   result.burst_segments =
       options.gso && main.gso ? std::clamp<uint32_t>(fit, 1, static_cast<uint32_t>(UdpSender::kMaxSegments)) : 1;
+  result.burst_bytes = options.gso && main.gso ? kMaxDatagramBytes : 0;
   result.entropies = static_cast<uint32_t>(sockets.size());
   result.header_bytes = (point.interface.loopback ? 0 : kEthernetOverhead) + UdpOverhead(point.address);
   // The kernel counts its own overhead too (up to half of it with full packets) and gives memory back in lumps of a
@@ -201,7 +203,10 @@ void UdpLane::StopWatchingForRoom() {
 
 size_t UdpLane::Send(std::span<const TxSegment> segments) {
   const size_t taken = sender_.Send(segments, peers_, counters_);
-  if (!sender_.gso()) capabilities_.burst_segments = 1;
+  if (!sender_.gso()) {
+    capabilities_.burst_segments = 1;
+    capabilities_.burst_bytes = 0;
+  }
   if (sender_.blocked_socket() != watched_socket_) {
     if (sender_.blocked_socket() >= 0) {
       WatchForRoom(sender_.blocked_socket());

@@ -118,6 +118,7 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
   const uint32_t headers = UdpOverhead(parts.point.address);
   LaneCapabilities result;
   result.max_packet_bytes = parts.mtu - headers;
+  result.path_may_be_narrower = true;
   result.ecn = options.ecn;
   result.delay_error = kDelayError;
   result.burst_segments = kBurst;

@@ -279,6 +279,8 @@ TEST(UdpLane, StatesWhatItCanDo) {
   EXPECT_TRUE(can.keeps_path_order);
   EXPECT_EQ(can.entropies, 8u);
   EXPECT_EQ(can.burst_segments, 44u);
+  EXPECT_EQ(can.BurstOf(576), 65'507u / 576);
+  EXPECT_FALSE(can.path_may_be_narrower) << "of loopback all is known";
   EXPECT_EQ(can.header_bytes, 28u);
   EXPECT_GT(can.receive_buffer_bytes, 0u);
   EXPECT_DOUBLE_EQ(can.link_rate.gbps(), 25);
