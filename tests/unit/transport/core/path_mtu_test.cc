@@ -200,7 +200,12 @@ TEST_F(PathMtuTest, ManyPacketsLost) {
 
 // The peer may have taken the first request with the cookie: none after it says anything else.
 TEST_F(PathMtuTest, WhatWasAskedForIsNotChanged) {
-  Start(Jumbo(), false);
+  WorldOptions options = Jumbo();
+  options.ports = 2;
+  options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
+    capabilities.path_may_be_narrower = port == 0;
+  };
+  Start(options, false);
   network().StartCapture();
   bool narrow = true;
   uint32_t accepts = 0;
@@ -224,6 +229,35 @@ TEST_F(PathMtuTest, WhatWasAskedForIsNotChanged) {
   EXPECT_EQ(segments, std::set<uint32_t>{1472 - 96});
   Exchange(0, 100'000);
   Exchange(1, 100'000);
+}
+
+// Answers that come late, or twice, call for nothing once the search is over.
+TEST_F(PathMtuTest, TheCookieIsSentOnce) {
+  Start(Jumbo(), false);
+  network().StartCapture();
+  network().SetHook([](NetworkPacket& packet, Fate& fate) {
+    if (TypeOf(packet) == wire::PacketType::kCookie) {
+      fate.copies = 3;
+      fate.copy_spacing = Duration::Micros(300);
+    }
+    if (TypeOf(packet) == wire::PacketType::kAccept) fate.extra_delay = Duration::Millis(5);
+  });
+  Connect();
+  ASSERT_NE(a_, kNoConnection);
+  EXPECT_EQ(Captured(0, wire::PacketType::kInit), 3u);
+}
+
+TEST_F(PathMtuTest, ASilentPeerIsNoNarrowPath) {
+  for (const Duration heard : {Duration(), Duration::Micros(500)}) {  // nothing at first, or the first answers
+    largest_.clear();
+    Start(Jumbo(), false);
+    Narrow(heard > Duration() ? 1472 : kPortBytes, kPortBytes, [this, heard](const NetworkPacket&) {
+      return now() >= Time() + heard && now() < Time() + Duration::Millis(700);
+    });
+    ConnectAndExchange();
+    EXPECT_GT(largest_[0], (heard > Duration() ? 1472 : kPortBytes) - 96);
+    CoreFixture::TearDown();
+  }
 }
 
 TEST_F(PathMtuTest, AnAnswerIsNeverLargerThanWhatItAnswers) {
