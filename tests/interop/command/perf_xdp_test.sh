@@ -47,6 +47,15 @@ pair xdp xdp --size 200000 --iterations 50 --impair loss=3%,seed=5
 field "$work/r.json" "d['retransmits'] > 0"
 none_attached "after measurements"
 
+# Large packets, and an interface that takes no more than small ones.
+inside $a ip link set v0 mtu 9000
+pair xdp xdp --size 200000 --iterations 50
+inside $b ip link set v0 mtu 9000
+pair xdp xdp --size 200000 --iterations 50
+pair udp xdp --op write --size 200000 --iterations 50
+for space in $a $b; do inside $space ip link set v0 mtu 1500; done
+none_attached "after large packets"
+
 # On the way to a UDP lane packets can be dropped in the kernel too, as nothing of the receiver's own is in between.
 if inside $b nft -f - 2>"$work/nft" <<RULES
 table inet paceline {

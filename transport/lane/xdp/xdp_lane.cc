@@ -27,7 +27,7 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kMaxMtu = XdpQueue::kMaxFrameBytes - kEthernetHeaderBytes;
+constexpr uint32_t kMaxMtu = 9216;  // jumbo frames as switches know them
 // Of all queues together, divided among them: what does not fit into the cache costs more with each chunk.
 constexpr uint32_t kReceiveChunks = 2048, kTransmitChunks = 1024;
 constexpr uint32_t kLeastReceiveChunks = 256, kLeastTransmitChunks = 128;
@@ -125,9 +125,7 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
   result.entropies = static_cast<uint32_t>(parts.sockets.size());
   result.header_bytes = kEthernetOverhead + headers;
   // All packets of one path come by one queue, and each, however short, takes a chunk.
-  const auto queues = static_cast<uint32_t>(parts.queues.size());
-  result.receive_buffer_bytes =
-      uint64_t{std::max(kReceiveChunks / std::bit_ceil(queues), kLeastReceiveChunks)} * result.max_packet_bytes / 2;
+  result.receive_buffer_bytes = uint64_t{parts.queues.front()->receive_frames()} * result.max_packet_bytes / 2;
   result.link_rate = options.link_rate.is_zero() ? parts.point.interface.speed : options.link_rate;
   return result;
 }
@@ -199,6 +197,10 @@ absl::Status OpenQueues(const XdpLibrary& library, Parts& parts) {
                                   : kLeastTransmitChunks;
     absl::StatusOr<std::unique_ptr<XdpQueue>> queue = XdpQueue::Create(library, options);
     if (!queue.ok()) return queue.status();
+    if (options.queue == 0 && (*queue)->frame_bytes() < options.frame_bytes) {
+      options.frame_bytes = (*queue)->frame_bytes();
+      parts.mtu = options.frame_bytes - kEthernetHeaderBytes;
+    }
     if (absl::Status status = parts.program->AddSocket(options.queue, (*queue)->descriptor()); !status.ok()) {
       return status;
     }
@@ -259,6 +261,11 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   if (!program.ok()) return program.status();
   parts.program = *std::move(program);
   if (absl::Status status = OpenQueues(**library, parts); !status.ok()) return status;
+  if (options.mtu > parts.mtu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mtu ", options.mtu, " on interface ", parts.point.interface.name, ": at most ", parts.mtu,
+                     " here, as neither the kernel (6.6 does) nor ", "the driver takes frames of several chunks"));
+  }
   if (absl::Status status = Watch(parts); !status.ok()) return status;
   return parts;
 }
@@ -277,7 +284,7 @@ void XdpLane::ClosePeer(uint32_t peer) {
 size_t XdpLane::room() const {
   if (!status().up) return kRoomWhileDown;
   size_t least = kRoomWhileDown;
-  for (const std::unique_ptr<XdpQueue>& queue : parts_.senders()) least = std::min<size_t>(least, queue->FreeChunks());
+  for (const std::unique_ptr<XdpQueue>& queue : parts_.senders()) least = std::min<size_t>(least, queue->FreeFrames());
   return least;
 }
 

@@ -25,11 +25,12 @@ namespace paceline {
 struct XdpLaneOptions {
   // "eth0", "eth0:4791", "192.0.2.1:0" or "[fd00::2]:4791"; port 0 or none: any free one.
   std::string bind_address;
-  uint16_t entropies = 8;     // source ports, each an entropy; 1 to 1024
-  bool ecn = true;            // send ECT(0) for segments that ask for it, see marks
-  bool driver = true;         // false: the kernel's generic code runs the program, also where the driver could
-  uint32_t mtu = 0;           // bytes of the largest IP packet; 0: the interface's, at most 3,826 (one chunk of memory)
-  Rate link_rate;             // zero: as the driver of a physical interface states it
+  uint16_t entropies = 8;  // source ports, each an entropy; 1 to 1024
+  bool ecn = true;         // send ECT(0) for segments that ask for it, see marks
+  bool driver = true;      // false: the kernel's generic code runs the program, also where the driver could
+  uint32_t mtu = 0;        // bytes of the largest IP packet; 0: the interface's, at most 9,216, and at most 3,826 (one
+                           // chunk of memory) where the kernel or the driver takes no frames of several
+  Rate link_rate;          // zero: as the driver of a physical interface states it
   uint8_t traffic_class = 0;  // of every packet; the two lowest bits are ECN's and are not taken from here
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,10 @@ namespace {
 // for seconds, where many network namespaces end. Five seconds in all.
 constexpr int kBindTries = 250;
 constexpr useconds_t kBindRetryMicros = 20'000;
+
+// Of Linux 6.6; the headers may be older.
+constexpr int kUseSg = 1 << 4;           // XDP_USE_SG
+constexpr uint32_t kContinued = 1 << 0;  // XDP_PKT_CONTD
 
 absl::Status BindError(int error, const XdpQueue::Options& options, size_t memory_bytes) {
   const std::string where = absl::StrCat("receive queue ", options.queue, " of interface ", options.interface);
@@ -54,6 +59,7 @@ absl::StatusOr<std::unique_ptr<XdpQueue>> XdpQueue::Create(const XdpLibrary& lib
 XdpQueue::XdpQueue(const XdpLibrary& library, const Options& options)
     : library_(library),
       options_(options),
+      frame_bytes_(options.frame_bytes),
       chunk_bytes_(options.frame_bytes + kKernelHeadroom <= kSmallChunk ? kSmallChunk : kLargeChunk),
       memory_bytes_(size_t{chunk_bytes_} * (options.receive_chunks + options.transmit_chunks)) {}
 
@@ -94,6 +100,16 @@ int XdpQueue::BindWhenFree(int mode) {
   return error;
 }
 
+int XdpQueue::BindForFrames(int mode, bool wait) {
+  const auto bind = [this, wait](int how) { return wait ? BindWhenFree(how) : Bind(how); };
+  frame_bytes_ = options_.frame_bytes;
+  if (frame_bytes_ <= kMaxSingleBytes) return bind(mode);
+  const int error = bind(mode | kUseSg);
+  if (error == 0 || error == EBUSY) return error;
+  frame_bytes_ = kMaxSingleBytes;
+  return bind(mode);
+}
+
 absl::Status XdpQueue::Open() {
   const XdpLibraryIsSilent silent(library_);
   void* memory =
@@ -103,36 +119,69 @@ absl::Status XdpQueue::Open() {
 
   int error = 0;
   if (options_.zero_copy) {
-    error = BindWhenFree(XDP_ZEROCOPY);
+    error = BindForFrames(XDP_ZEROCOPY, true);
     zero_copy_ = error == 0;
     why_copy_ = zero_copy_ ? "" : std::strerror(error);
   } else {
     why_copy_ = "not in generic code";
   }
-  if (!zero_copy_) error = error == EBUSY ? Bind(XDP_COPY) : BindWhenFree(XDP_COPY);
+  if (!zero_copy_) error = BindForFrames(XDP_COPY, error != EBUSY);
   if (error != 0) return BindError(error, options_, memory_bytes_);
   descriptor_ = library_.xsk_socket_fd(socket_);
 
   held_.reserve(options_.receive_chunks);
   for (uint32_t i = 0; i < options_.receive_chunks; ++i) held_.push_back(uint64_t{i} * chunk_bytes_);
   Recycle();
-  free_.reserve(options_.transmit_chunks);
-  for (uint32_t i = 0; i < options_.transmit_chunks; ++i) {
+  const uint32_t chunks = ChunksOf(frame_bytes_);
+  free_.reserve(options_.transmit_chunks / chunks);
+  for (uint32_t i = 0; i + chunks <= options_.transmit_chunks; i += chunks) {
     free_.push_back(uint64_t{options_.receive_chunks + i} * chunk_bytes_);
+  }
+  if (frame_bytes_ > kMaxSingleBytes) {
+    under_way_.resize(free_.size());
+    joined_ = std::make_unique_for_overwrite<uint8_t[]>(size_t{options_.receive_chunks} / 2 * frame_bytes_);
   }
   return absl::OkStatus();
 }
 
+uint32_t XdpQueue::receive_frames() const {
+  const uint32_t room = chunk_bytes_ - kKernelHeadroom;
+  return options_.receive_chunks / ((frame_bytes_ + room - 1) / room);
+}
+
 std::span<uint8_t> XdpQueue::Next() {
-  uint32_t index = 0;
-  if (xsk_ring_cons__peek(&receive_, 1, &index) == 0) return {};
-  const xdp_desc descriptor = *xsk_ring_cons__rx_desc(&receive_, index);
-  xsk_ring_cons__release(&receive_, 1);
-  held_.push_back(descriptor.addr / chunk_bytes_ * chunk_bytes_);
-  return {memory_ + descriptor.addr, descriptor.len};
+  for (uint32_t index = 0; xsk_ring_cons__peek(&receive_, 1, &index) != 0;) {
+    const xdp_desc descriptor = *xsk_ring_cons__rx_desc(&receive_, index);
+    xsk_ring_cons__release(&receive_, 1);
+    held_.push_back(descriptor.addr / chunk_bytes_ * chunk_bytes_);
+    const std::span<uint8_t> chunk(memory_ + descriptor.addr, descriptor.len);
+    const bool last = (descriptor.options & kContinued) == 0;
+    if (last && joining_bytes_ == 0) return chunk;
+    if (const std::span<uint8_t> frame = Join(chunk, last); !frame.empty()) return frame;
+  }
+  return {};
+}
+
+std::span<uint8_t> XdpQueue::Join(std::span<const uint8_t> chunk, bool last) {
+  uint8_t* const frame = joined_.get() + joined_count_ * frame_bytes_;
+  if (chunk.size() <= frame_bytes_ - std::min(joining_bytes_, frame_bytes_)) {
+    std::memcpy(frame + joining_bytes_, chunk.data(), chunk.size());
+    joining_bytes_ += static_cast<uint32_t>(chunk.size());
+  } else {
+    joining_bytes_ = frame_bytes_ + 1;
+  }
+  if (!last) return {};
+  const uint32_t bytes = std::exchange(joining_bytes_, 0);
+  if (bytes > frame_bytes_) {
+    ++too_long_;
+    return {};
+  }
+  ++joined_count_;
+  return {frame, bytes};
 }
 
 void XdpQueue::Recycle() {
+  if (joining_bytes_ == 0) joined_count_ = 0;
   const auto count = static_cast<uint32_t>(held_.size());
   if (count > 0) {
     uint32_t index = 0;
@@ -146,21 +195,40 @@ void XdpQueue::Recycle() {
   if (xsk_ring_prod__needs_wakeup(&fill_) != 0) recvfrom(descriptor_, nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
 }
 
-uint32_t XdpQueue::FreeChunks() {
+uint32_t XdpQueue::FreeFrames() {
   uint32_t index = 0;
   const uint32_t done = xsk_ring_cons__peek(&completion_, options_.transmit_chunks, &index);
-  for (uint32_t i = 0; i < done; ++i) free_.push_back(*xsk_ring_cons__comp_addr(&completion_, index + i));
+  for (uint32_t i = 0; i < done; ++i) {
+    uint64_t chunk = *xsk_ring_cons__comp_addr(&completion_, index + i);
+    if (!under_way_.empty()) {
+      const uint64_t first = uint64_t{options_.receive_chunks} * chunk_bytes_;
+      const uint64_t room = uint64_t{ChunksOf(frame_bytes_)} * chunk_bytes_, frame = (chunk - first) / room;
+      if (--under_way_[frame] > 0) continue;
+      chunk = first + frame * room;
+    }
+    free_.push_back(chunk);
+  }
   if (done > 0) xsk_ring_cons__release(&completion_, done);
   return static_cast<uint32_t>(free_.size());
 }
 
 void XdpQueue::Commit(uint32_t bytes) {
+  const uint32_t chunks = ChunksOf(bytes);
   uint32_t index = 0;
-  // As many places in the ring as chunks: there is one.
-  if (xsk_ring_prod__reserve(&transmit_, 1, &index) != 1) return;
-  *xsk_ring_prod__tx_desc(&transmit_, index) = {free_.back(), bytes, 0};
+  // As many places in the ring as chunks: there is one for each.
+  if (xsk_ring_prod__reserve(&transmit_, chunks, &index) != chunks) return;
+  uint64_t at = free_.back();
   free_.pop_back();
-  xsk_ring_prod__submit(&transmit_, 1);
+  if (!under_way_.empty()) {
+    const uint64_t frame = (at / chunk_bytes_ - options_.receive_chunks) / ChunksOf(frame_bytes_);
+    under_way_[frame] = static_cast<uint8_t>(chunks);
+  }
+  for (uint32_t left = bytes; left > 0; at += chunk_bytes_) {
+    const uint32_t here = std::min(left, chunk_bytes_);
+    left -= here;
+    *xsk_ring_prod__tx_desc(&transmit_, index++) = {at, here, left > 0 ? kContinued : 0};
+  }
+  xsk_ring_prod__submit(&transmit_, chunks);
 }
 
 uint32_t XdpQueue::Waiting() const {
@@ -185,7 +253,7 @@ uint64_t XdpQueue::TakeDrops() {
   const uint64_t now = CountDrops(descriptor_);
   const uint64_t fresh = now > drops_ ? now - drops_ : 0;
   drops_ = std::max(now, drops_);
-  return fresh;
+  return fresh + std::exchange(too_long_, 0);
 }
 
 }  // namespace paceline

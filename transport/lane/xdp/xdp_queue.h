@@ -5,7 +5,10 @@
 // built), to the transmit ring, or are free. What was sent comes back by the completion ring, and the chunk that came
 // back last is used first: it is still in the cache.
 //
-// Source: Linux Documentation/networking/af_xdp.rst.
+// A frame that is longer than a chunk takes several, where the kernel and the driver know such frames (XDP_USE_SG,
+// Linux 6.6). It is built in chunks that follow one another. One that arrives lies in any chunks, and is put together.
+//
+// Source: Linux Documentation/networking/af_xdp.rst, "Multi-Buffer Support".
 //
 // Thread rule: the engine's thread. Nothing is allocated after construction.
 #pragma once
@@ -25,20 +28,21 @@ class XdpQueue {
  public:
   // Room that the kernel keeps in front of each frame that it receives (XDP_PACKET_HEADROOM).
   static constexpr uint32_t kKernelHeadroom = 256;
-  static constexpr uint32_t kSmallChunk = 2048, kLargeChunk = 4096;  // the kernel has no others
-  static constexpr uint32_t kMaxFrameBytes = kLargeChunk - kKernelHeadroom;
+  static constexpr uint32_t kSmallChunk = 2048, kLargeChunk = 4096;           // the kernel has no others
+  static constexpr uint32_t kMaxSingleBytes = kLargeChunk - kKernelHeadroom;  // of a frame in one chunk
 
   struct Options {
     std::string interface;
     uint32_t queue = 0;
-    uint32_t frame_bytes = 0;      // of the largest frame, at most kMaxFrameBytes
+    uint32_t frame_bytes = 0;      // wanted, of the largest frame; it may become kMaxSingleBytes
     uint32_t receive_chunks = 0;   // a power of two; so many frames may wait, or be in the caller's hands
     uint32_t transmit_chunks = 0;  // a power of two
     bool zero_copy = true;         // false: not asked for; the kernel's generic code has none
   };
 
-  // Binds by zero copy where the driver has it, else by copying. Waits for a socket that was closed just now to leave
-  // the queue, five seconds at most: one that is still there says nothing of what the driver can.
+  // Binds by zero copy where the driver has it, else by copying; and rather for smaller frames than were wanted than by
+  // copying. Waits for a socket that was closed just now to leave the queue, five seconds at most: one that is still
+  // there says nothing of what the driver can.
   static absl::StatusOr<std::unique_ptr<XdpQueue>> Create(const XdpLibrary& library, const Options& options);
   ~XdpQueue();
   XdpQueue(const XdpQueue&) = delete;
@@ -51,19 +55,23 @@ class XdpQueue {
   void Recycle();
 
   // How many frames may be built now.
-  uint32_t FreeChunks();
-  // Where the next frame is built: frame_bytes of room. Only while FreeChunks() > 0.
-  uint8_t* Chunk() { return memory_ + free_.back(); }
-  // The frame at Chunk() is complete and leaves with the next Kick.
+  uint32_t FreeFrames();
+  // Where the next frame is built: frame_bytes() of room. Only while FreeFrames() > 0.
+  uint8_t* Frame() { return memory_ + free_.back(); }
+  // The frame at Frame() is complete and leaves with the next Kick.
   void Commit(uint32_t bytes);
   // Has the kernel take what was committed, as far as it has room. Returns how many system calls that took.
   uint32_t Kick();
-  // Committed frames that the kernel has not taken.
+  // Committed chunks that the kernel has not taken.
   uint32_t Waiting() const;
 
   // Frames for this queue that the kernel had to drop since the last call.
   uint64_t TakeDrops();
 
+  // The largest frames that are sent and received.
+  uint32_t frame_bytes() const { return frame_bytes_; }
+  // How many such frames may wait to be received, or be in the caller's hands.
+  uint32_t receive_frames() const;
   int descriptor() const { return descriptor_; }
   bool zero_copy() const { return zero_copy_; }
   const std::string& why_copy() const { return why_copy_; }  // empty with zero copy
@@ -75,9 +83,15 @@ class XdpQueue {
   // Registers the memory and binds a socket with it; gives an errno, or 0.
   int Bind(int mode);
   int BindWhenFree(int mode);
+  // The same for frames as wanted, else for smaller ones.
+  int BindForFrames(int mode, bool wait);
+  uint32_t ChunksOf(uint32_t bytes) const { return (bytes + chunk_bytes_ - 1) / chunk_bytes_; }
+  // A frame's next chunk that has arrived; empty: the frame is not complete.
+  std::span<uint8_t> Join(std::span<const uint8_t> chunk, bool last);
 
   const XdpLibrary& library_;
   Options options_;
+  uint32_t frame_bytes_;
   uint32_t chunk_bytes_;
   size_t memory_bytes_;
   uint8_t* memory_ = nullptr;
@@ -86,8 +100,14 @@ class XdpQueue {
   int descriptor_ = -1;
   xsk_ring_prod fill_{}, transmit_{};
   xsk_ring_cons completion_{}, receive_{};
-  std::vector<uint64_t> held_;  // chunks of arrivals in the caller's hands
-  std::vector<uint64_t> free_;  // chunks to build frames in
+  std::vector<uint64_t> held_;      // chunks of arrivals in the caller's hands
+  std::vector<uint64_t> free_;      // where frames are built: the first chunk of each
+  std::vector<uint8_t> under_way_;  // chunks with the kernel, of each frame in turn; with several chunks a frame only
+  // Frames that came in several chunks: those in the caller's hands, and behind them the one that is not complete.
+  std::unique_ptr<uint8_t[]> joined_;
+  size_t joined_count_ = 0;
+  uint32_t joining_bytes_ = 0;  // may be more than there is room for: then it is dropped
+  uint64_t too_long_ = 0;       // frames that were, since the last TakeDrops
   uint64_t drops_ = 0;          // as the kernel last told
   bool zero_copy_ = false;
   std::string why_copy_;

@@ -62,7 +62,7 @@ size_t XdpSender::WriteHeaders(const TxSegment& segment, const SocketAddress& to
 }
 
 void XdpSender::Build(const TxSegment& segment, const SocketAddress& to, const MacAddress& mac, XdpQueue& queue) {
-  uint8_t* frame = queue.Chunk();
+  uint8_t* frame = queue.Frame();
   size_t size = WriteHeaders(segment, to, mac, frame);
   if (segment.header_bytes > 0) std::memcpy(frame + size, segment.header, segment.header_bytes);
   size += segment.header_bytes;
@@ -88,7 +88,7 @@ size_t XdpSender::Send(std::span<const TxSegment> segments, bool up, Time now, L
       if (by_kernel_.Send({&segment, 1}, *peers_, counters) == 0) ++counters.tx_drops;
     } else {
       XdpQueue& queue = *queues_[segment.entropy % queues_.size()];
-      if (queue.FreeChunks() == 0) break;
+      if (queue.FreeFrames() == 0) break;
       Build(segment, *to, neighbour.mac, queue);
       ++counters.tx_packets;
       counters.tx_bytes += SizeOf(segment);

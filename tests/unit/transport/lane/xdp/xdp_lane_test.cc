@@ -339,16 +339,103 @@ TEST_F(XdpLaneTest, TheKernelsGenericCodeServesAsWell) {
   SendAndCheck(**b, **a, 500, 1);
 }
 
-TEST_F(XdpLaneTest, LargeFramesUpToAChunk) {
-  for (const char* mtu : {"3000", "9000"}) {
-    for (const size_t side : {size_t{0}, size_t{1}}) {
-      ASSERT_TRUE(cable_->Run(side, std::string("ip link set v0 mtu ") + mtu));
+class XdpLargeFrames : public XdpFixture {
+ protected:
+  void SetMtu(size_t side, int mtu) { ASSERT_TRUE(cable_->Run(side, "ip link set v0 mtu " + std::to_string(mtu))); }
+  // In one chunk of memory, of which the kernel keeps 256 bytes, are 3,826 of an IP packet.
+  static bool OneChunk(const Lane& lane) { return lane.capabilities().max_packet_bytes <= 3826 - 28; }
+};
+
+TEST_F(XdpLargeFrames, UpToAChunk) {
+  for (const size_t side : {size_t{0}, size_t{1}}) SetMtu(side, 3000);
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  EXPECT_EQ(a->capabilities().max_packet_bytes, 3000u - 28);
+  SendAndCheck(*a, *b, 600, a->capabilities().max_packet_bytes);
+  SendAndCheck(*b, *a, 10, 1);
+}
+
+TEST_F(XdpLargeFrames, OfSeveralChunks) {
+  for (const size_t side : {size_t{0}, size_t{1}}) SetMtu(side, 9000);
+  for (const bool driver : {true, false}) {
+    XdpLaneOptions options;
+    options.bind_address = CabledNamespaces::kDevice;
+    options.driver = driver;
+    const auto a = TryXdp(0, options), b = TryXdp(1, options);
+    ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+    if (OneChunk(**a)) GTEST_SKIP() << "this kernel takes no frames of several chunks (Linux 6.6 does)";
+    const uint32_t most = (*a)->capabilities().max_packet_bytes;
+    EXPECT_EQ(most, 9000u - 28) << (*a)->name();
+    const uint32_t peer = (*a)->OpenPeer((*b)->address());
+    SegmentList list;
+    for (uint32_t bytes = 1; bytes < most; bytes += 1 + bytes / 7) list.Add(peer, 0, bytes);
+    for (const uint32_t edge : {3840u, 4096u, 7680u, 8192u}) {  // of chunks, as they are filled and as they are built
+      for (uint32_t bytes = edge - 45; bytes <= edge + 3; ++bytes) list.Add(peer, 0, bytes);
     }
-    const auto a = Xdp(0), b = Xdp(1);
-    ASSERT_TRUE(a != nullptr && b != nullptr);
-    EXPECT_EQ(a->capabilities().max_packet_bytes, std::min(std::stoul(mtu), 3826ul) - 28);
-    SendAndCheck(*a, *b, 600, a->capabilities().max_packet_bytes);
-    SendAndCheck(*b, *a, 10, 1);
+    for (uint32_t i = 0; i < 2000; ++i) list.Add(peer, static_cast<uint16_t>(i % 8), i % 3 == 0 ? 1 + i : most);
+    SendAndCheck(**a, **b, list);
+    SendAndCheck(**b, **a, 700, most);
+    EXPECT_EQ((*a)->counters().tx_drops + (*b)->counters().rx_drops, 0u);
+  }
+}
+
+TEST_F(XdpLargeFrames, NoMoreIsTakenThanThereIsRoomFor) {
+  for (const size_t side : {size_t{0}, size_t{1}}) SetMtu(side, 9000);
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  if (OneChunk(*a)) GTEST_SKIP() << "this kernel takes no frames of several chunks (Linux 6.6 does)";
+  SendAndCheck(*a, *b);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  for (int i = 0; i < 4000; ++i) list.Add(peer, 0, i % 5 == 0 ? 100 : a->capabilities().max_packet_bytes);
+  size_t sent = 0, arrived = 0;
+  std::array<RxSegment, 64> out;
+  for (int i = 0; i < 10000 && sent < list.size(); ++i) {
+    const size_t room = a->room();
+    EXPECT_LE(room, 1024u / 3);
+    const size_t taken = a->Send(list.all().subspan(sent));
+    EXPECT_GE(taken, std::min(room, list.size() - sent));
+    sent += taken;
+    a->Receive(out, MonotonicNow());
+    while (const size_t count = b->Receive(out, MonotonicNow())) arrived += count;
+  }
+  EXPECT_EQ(sent, list.size());
+  EXPECT_GT(arrived, 0u);
+  for (int i = 0; i < 1000 && a->room() < 1024 / 3; ++i) Idle(*a, 1);
+  EXPECT_EQ(a->room(), 1024u / 3) << "some chunks did not come back";
+}
+
+// What is longer than the lane takes, though the interface does, is dropped and counted, and what comes behind is
+// whole.
+TEST_F(XdpLargeFrames, ThatAreTooLongAreDropped) {
+  for (const size_t side : {size_t{0}, size_t{1}}) SetMtu(side, 9000);
+  XdpLaneOptions options;
+  options.bind_address = CabledNamespaces::kDevice;
+  options.mtu = 5000;
+  const auto a = Xdp(0);
+  const auto b = TryXdp(1, options);
+  ASSERT_TRUE(a != nullptr && b.ok()) << b.status();
+  if (OneChunk(**b)) GTEST_SKIP() << "this kernel takes no frames of several chunks (Linux 6.6 does)";
+  SendAndCheck(*a, **b);
+  const uint32_t peer = a->OpenPeer((*b)->address());
+  SegmentList list;
+  for (const uint32_t bytes : {10u, 8972u, 20u, 5500u, 4972u, 8000u, 30u}) list.Add(peer, 0, bytes);
+  ASSERT_EQ(a->Send(list.all()), list.size());
+  std::vector<size_t> sizes;
+  for (const ReceivedSegment& segment : ReceiveSome(**b, 4)) sizes.push_back(segment.bytes.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{10, 20, 4972, 30}));
+  Idle(**b, 200);
+  EXPECT_EQ((*b)->counters().rx_drops, 3u);
+}
+
+TEST_F(XdpLargeFrames, AUdpLaneIsAPeerAsAnyOther) {
+  for (const size_t side : {size_t{0}, size_t{1}}) SetMtu(side, 9000);
+  const auto xdp = Xdp(0), udp = Udp(1);
+  ASSERT_TRUE(xdp != nullptr && udp != nullptr);
+  for (const uint32_t bytes : {1u, 3900u, 8972u}) {
+    if (bytes > xdp->capabilities().max_packet_bytes) continue;
+    SendAndCheck(*xdp, *udp, 50, bytes);
+    SendAndCheck(*udp, *xdp, 50, bytes);
   }
 }
 
