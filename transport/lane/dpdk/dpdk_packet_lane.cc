@@ -105,7 +105,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   const auto headers = static_cast<uint32_t>(FrameHeaderBytes(own.version) - kEthernetHeaderBytes);
   LaneCapabilities result;
   result.max_packet_bytes = traits.mtu - headers;
-  result.path_may_be_narrower = true;
+  result.path_may_be_narrower = !traits.this_machine_only;
   result.ecn = true;
   result.rx_timestamps = port.arrival_times().has_value();
   result.this_machine_only = traits.this_machine_only;
