@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   WorldOptions options;
   options.ports = 1 + (data[0] & 1);
   options.control = (data[0] & 2) != 0 ? TestControl::kCredit : TestControl::kWindow;
-  options.packet_capabilities.path_may_be_narrower = (data[0] & 8) == 0;
+  options.packet_capabilities.path_may_be_narrower = (data[0] & 64) == 0;
   options.endpoint.unexpected_bytes = (data[0] & 4) != 0 ? 16'384 : 1 << 20;
   options.endpoint.connect_timeout = Duration::Millis(400);
   options.endpoint.peer_timeout = Duration::Millis(400);
