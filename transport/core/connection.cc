@@ -102,6 +102,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
     burst = std::min(burst, port.capabilities.BurstOf(peer_.segment_bytes + context_->data_header_bytes()));
   }
   peer_.burst_segments = burst & PeerInfo::kMostBurst;
+  if (is_narrow()) ++context_->narrow_connections;
   state_ = State::kEstablished;
   keepalive_.Start(now);
   last_active_ = now;
@@ -171,8 +172,15 @@ ConnectionEvent Connection::TakeEvent() { return std::move(*std::exchange(event_
 
 void Connection::ClosePeers() {
   if (peer_.remote_ports == 0) return;
+  if (is_narrow()) --context_->narrow_connections;
   CloseRoutes(*context_->environment, peer_.routes);
   peer_.remote_ports = 0;
+}
+
+bool Connection::is_narrow() const {
+  return std::any_of(context_->ports.begin(), context_->ports.end(), [this](const Port& port) {
+    return peer_.reaches(port.index) && peer_.burst_segments > std::max(1u, port.capabilities.burst_segments);
+  });
 }
 
 PortPair Connection::RequestPair() const { return handshake_->pairs[handshake_->pair]; }

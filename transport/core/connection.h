@@ -199,6 +199,8 @@ class Connection final : private wire::FrameHandler {
   Time SenderTimeout();
   bool HandleSenderTimeout(Time now);
   void ClosePeers();
+  // Its packets are so much smaller than its ports' that more of them leave together.
+  bool is_narrow() const;
 
   // First what every packet looks at, last what few do.
   CoreContext* context_;

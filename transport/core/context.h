@@ -64,7 +64,8 @@ struct CoreContext {
   absl::flat_hash_map<ConnectionId, WriteFences> write_fences;  // of the connections whose peers have asked for any
   uint64_t unexpected_bytes = 0;                                // held for sends without a receive
   uint64_t next_operation = 1;
-  std::vector<RegionId> rekeyed;  // by RevokePlacement, and who writes there has not been told
+  uint32_t narrow_connections = 0;  // whose bursts hold more packets than those of their ports
+  std::vector<RegionId> rekeyed;    // by RevokePlacement, and who writes there has not been told
 
   uint32_t data_header_bytes() const { return limits::kMaxDataHeaderBytes + trailer_bytes; }
   // Payload of each packet but a message's last where packets of so many bytes are the largest.

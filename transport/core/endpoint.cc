@@ -53,9 +53,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.info = MakePortInfo(context_, port.capabilities);
     port.info.port_index = i;
     most_payload = std::max(most_payload, port.info.segment_bytes);
-    if (port.capabilities.path_may_be_narrower) {
-      most_padding = std::max(most_padding, port.capabilities.max_packet_bytes);
-    }
+    most_padding = std::max(most_padding, port.capabilities.max_packet_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   context_.burst_memory.SetMostPayload(most_payload);
@@ -420,6 +418,7 @@ void Endpoint::HandlePortStatus(uint32_t port, bool up, Time now) { impl_->Handl
 const EndpointCounters& Endpoint::counters() const { return impl_->context().counters; }
 const EndpointOptions& Endpoint::options() const { return impl_->context().options; }
 size_t Endpoint::connections() const { return impl_->connections(); }
+bool Endpoint::has_narrow_paths() const { return impl_->context().narrow_connections > 0; }
 uint32_t Endpoint::UnexpectedMessages(ConnectionId connection) const { return impl_->UnexpectedMessages(connection); }
 size_t Endpoint::MemoryOf(ConnectionId connection) const { return impl_->MemoryOf(connection); }
 

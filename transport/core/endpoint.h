@@ -241,6 +241,8 @@ class Endpoint {
   const EndpointCounters& counters() const;
   const EndpointOptions& options() const;
   size_t connections() const;
+  // Some connection's packets are so much smaller than its ports' that more of them leave together.
+  bool has_narrow_paths() const;
   // Sends of the peer that have met no receive yet; 0 when there is no such connection.
   uint32_t UnexpectedMessages(ConnectionId connection) const;
   // Bytes of memory that this connection holds now, with its share of pooled state. For `paceline info` and tests.

@@ -79,10 +79,9 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     Reply* reply = NewReply(port, source);
     if (reply == nullptr) return;
     reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
-    const LaneCapabilities& lane = context_.ports[port].capabilities;
-    if (padding > 0 && lane.path_may_be_narrower) {
+    if (padding > 0) {
       const size_t arrived = wire::kCommonBytes + body.size() + padding;
-      reply->padded_bytes = std::min<size_t>(arrived, lane.max_packet_bytes);
+      reply->padded_bytes = std::min<size_t>(arrived, context_.ports[port].capabilities.max_packet_bytes);
     }
     return;
   }

@@ -378,7 +378,10 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       filled += TransmitRequest(connection, port, burst, at + filled, room, now);
     } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
-      const std::span<uint8_t> packet = std::span(burst.headers[at + filled]).first(most);
+      const uint32_t passes = connection->peer().segment_bytes + context_.data_header_bytes();
+      const std::span<uint8_t> packet =
+          std::span(burst.headers[at + filled])
+              .first(std::min<size_t>(most, std::max(passes, limits::kLeastPacketBytes) - context_.trailer_bytes));
       const bool asks = connection->ask_due();
       const size_t size = asks ? BuildAsk(*connection, packet) : connection->BuildControl(packet, now);
       if (size > 0) {
@@ -538,7 +541,7 @@ void Endpoint::Impl::TakeEvent(Connection* connection) {
 void Endpoint::Impl::Enlist(Connection* connection, Time now) {
   switch (connection->state()) {
     case Connection::State::kConnecting:
-      if (connection->PollTimeout() <= now && !connection->control_link.linked()) control_.PushBack(connection);
+      if (connection->RequestDue(now) && !connection->control_link.linked()) control_.PushBack(connection);
       break;
     case Connection::State::kEstablished:
     case Connection::State::kClosing:

@@ -49,10 +49,12 @@ void PutControlLast(std::span<TxSegment> segments) {
 struct Engine::PortState {
   uint32_t change_count = 0;
   bool costly_receive = false;
-  Time last_used = Time::Never();              // when something left or arrived through it
-  Time next_look;                              // of a port at rest
-  size_t burst_segments = TxBurst::kSegments;  // asked of the core at once
-  bool more = false;                           // the pass ended at a bound, not for want of work
+  Time last_used = Time::Never();  // when something left or arrived through it
+  Time next_look;                  // of a port at rest
+  size_t burst_segments =
+      TxBurst::kSegments;  // asked of the core at once; and while it has connections whose packets are
+  size_t narrow_segments = TxBurst::kSegments;  // smaller
+  bool more = false;                            // the pass ended at a bound, not for want of work
   std::array<RxSegment, kReceiveSegments> received;
   TxBurst burst;
   std::vector<TxSegment> held;
@@ -109,7 +111,8 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
     ports_.back()->costly_receive = lane->capabilities().costly_receive;
     const LaneCapabilities& can = lane->capabilities();
     const uint32_t packet = can.path_may_be_narrower ? kUsualPacketBytes : can.max_packet_bytes;
-    ports_.back()->burst_segments = std::max({can.burst_segments, can.BurstOf(packet), kLeastBurst});
+    ports_.back()->burst_segments = std::max(can.burst_segments, kLeastBurst);
+    ports_.back()->narrow_segments = std::max({can.burst_segments, can.BurstOf(packet), kLeastBurst});
     descriptions.push_back({lane->capabilities(), lane->address()});
   }
   endpoint_ = std::make_unique<Endpoint>(options.endpoint, std::move(congestion_control),
@@ -227,7 +230,8 @@ void Engine::SendAll(uint32_t port, Time now) {
     }
   }
   for (int burst = 0; burst < kSendBursts; ++burst) {
-    const size_t room = std::min({lane.room(), TxBurst::kSegments, state.burst_segments});
+    const size_t at_once = endpoint_->has_narrow_paths() ? state.narrow_segments : state.burst_segments;
+    const size_t room = std::min({lane.room(), TxBurst::kSegments, at_once});
     if (room == 0) {
       blocked_ = true;
       return;

@@ -199,6 +199,8 @@ class Receiver {
 
   // receiver_messages.cc
   bool TakesSegments(RxMessage* message);
+  // The sender is to be told that this message is not taken now.
+  bool SayNotReady(uint64_t number);
   Taken HandleSegments(RxMessage* message, Stretch& stretch, Run& run);
   bool Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
   bool PlaceSegments(RxMessage* message, Stretch stretch);

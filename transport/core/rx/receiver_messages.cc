@@ -119,14 +119,19 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
       return nullptr;
     }
   }
-  if (IsRequest(header.kind) && owner_->send_state().open_answers >= limits::kMaxOpenMessages)
-    return nullptr;  // back-pressure
+  if (IsRequest(header.kind) && owner_->send_state().open_answers >= limits::kMaxOpenMessages) {
+    SayNotReady(number);
+    return nullptr;
+  }
   const bool is_write = header.kind == MessageKind::kWrite || header.kind == MessageKind::kAnnounce;
   const bool tells = (is_write && (header.flags & wire::kHasImmediate) != 0) ||
                      ((is_write || IsRequest(header.kind)) &&
                       context_->memory.CheckRemote(header.remote_key, header.remote_offset, 0, kRemoteEvents,
                                                    peer_->local_connection) != nullptr);
-  if (tells && !context_->completions.ReserveForPeer()) return nullptr;  // back-pressure
+  if (tells && !context_->completions.ReserveForPeer()) {
+    SayNotReady(number);
+    return nullptr;
+  }
 
   if (slot.message == nullptr) slot.message = context_->rx_messages.New();
   RxMessage* message = slot.message;
@@ -343,16 +348,22 @@ bool Receiver::PlaceSegments(RxMessage* message, Stretch stretch) {
   return true;
 }
 
+// False: enough of that is to be said already.
+bool Receiver::SayNotReady(uint64_t number) {
+  const auto bits = static_cast<uint32_t>(number);
+  if (not_ready_.size() >= kMaxNotReady || std::find(not_ready_.begin(), not_ready_.end(), bits) != not_ready_.end()) {
+    return false;
+  }
+  not_ready_.push_back(bits);
+  return true;
+}
+
 // A segment of it can be taken now.
 bool Receiver::TakesSegments(RxMessage* message) {
   if (!message->accepted && !Store(message)) {
     ++context_->counters.rx_no_memory;
-    const auto bits = static_cast<uint32_t>(message->number);
     // Also when its turn has not come: sent again and again, it could keep the window from the send whose turn it is.
-    if (not_ready_.size() < kMaxNotReady && std::find(not_ready_.begin(), not_ready_.end(), bits) == not_ready_.end()) {
-      message->not_ready = true;
-      not_ready_.push_back(bits);
-    }
+    message->not_ready |= SayNotReady(message->number);
     return false;
   }
   if (message->spoilt) return false;

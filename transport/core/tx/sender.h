@@ -325,7 +325,7 @@ class Sender {
   Time next_path_probe_;          // paths of remote placement are asked again from here on
   uint64_t arrived_at_loss_ = 0;  // payload bytes acknowledged, when losses were reported last
   uint32_t losses_in_a_row_ = 0;  // such reports that found no more of them than the one before
-  Time lossy_from_;               // the first of these
+  Time lossy_from_, lossy_at_;    // the first and the last of these
   std::string_view end_of_way_;
   std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again

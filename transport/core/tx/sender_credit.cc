@@ -72,6 +72,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
 }
 
 void Sender::HandleNotReady(uint32_t message_bits) {
+  losses_in_a_row_ = 0;  // it arrives, but is not taken
   TxMessage* message = FindMessage(message_bits);
   if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
   if (message->state == TxMessage::State::kSending) {

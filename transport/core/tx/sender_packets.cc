@@ -188,8 +188,9 @@ bool Sender::MayRide(const Packet& packet) const {
     const uint64_t behind = packet.message->payload_bytes - packet.offset - packet.bytes;
     if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return false;
   }
-  const size_t header_bytes = limits::kMaxDataHeaderBytes + context_->trailer_bytes;
-  return packet.bytes + header_bytes + kMostRidingBytes <= lane.max_packet_bytes;
+  const size_t header_bytes = context_->data_header_bytes();
+  const size_t most = std::min<size_t>(lane.max_packet_bytes, peer_->segment_bytes + header_bytes);  // that passes
+  return packet.bytes + header_bytes + kMostRidingBytes <= most;
 }
 
 size_t Sender::EncodeRidingAck(std::span<uint8_t> room, Time now) {

@@ -123,9 +123,6 @@ void Sender::HandleTimeout(Time now) {
     state_->ready_ports = AllPorts();
   }
   if (fence_at_ <= now) HandleFenceTimeout(now);
-  if (losses_in_a_row_ >= kLossesBeforeLost && now - lossy_from_ >= context_->options.peer_timeout) {
-    end_of_way_ = kNothingArrives;
-  }
   if (TimeoutAt() > now) return;
   state_->ready_ports = AllPorts();
   if (probes_ < kProbesBeforeTimeout) {
@@ -504,8 +501,11 @@ void Sender::ReportLosses(Time now) {
   if (!new_losses_.empty()) {
     uint64_t arrived = 0;
     for (const Flow& flow : flows_) arrived += flow.tx_total - flow.lost_total - flow.in_flight;
-    if (std::exchange(arrived_at_loss_, arrived) != arrived) losses_in_a_row_ = 0;
+    const Duration patience = context_->options.peer_timeout;
+    const bool pause = now - std::exchange(lossy_at_, now) > patience / 2;
+    if (std::exchange(arrived_at_loss_, arrived) != arrived || pause) losses_in_a_row_ = 0;
     if (losses_in_a_row_++ == 0) lossy_from_ = now;
+    if (losses_in_a_row_ >= kLossesBeforeLost && now - lossy_from_ >= patience) end_of_way_ = kNothingArrives;
   }
   for (size_t i = 0; i < new_losses_.size(); ++i) {
     Flow& flow = ActiveFlow(new_loss_port_[i], now);

@@ -111,7 +111,9 @@ size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAd
   uint32_t total = segment_bytes;
   size_t count = 1;
   AddVectors(first, first_vector);
-  const size_t limit = options_.gso && segment_bytes > 0 ? std::min(kMaxSegments, segments.size()) : 1;
+  // What may be too large for its path (a padded request) takes nothing else along.
+  const bool alone = !options_.gso || segment_bytes == 0 || (first.control && first.payload_bytes > 0);
+  const size_t limit = alone ? 1 : std::min(kMaxSegments, segments.size());
   while (count < limit) {
     const TxSegment& next = segments[count];
     const uint32_t bytes = SizeOf(next);

@@ -30,6 +30,7 @@ namespace {
 constexpr uint32_t kMaxMtu = 9216;  // jumbo frames as switches know them
 // Of all queues together, divided among them: what does not fit into the cache costs more with each chunk.
 constexpr uint32_t kReceiveChunks = 2048, kTransmitChunks = 1024;
+constexpr uint32_t kUsualPacketBytes = 1472;
 constexpr uint32_t kLeastReceiveChunks = 256, kLeastTransmitChunks = 128;
 constexpr uint32_t kBurst = 32;                   // what the kernel takes in one call when it copies
 constexpr size_t kMaxArrivals = 256;              // of one Receive
@@ -124,8 +125,11 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
   result.burst_segments = kBurst;
   result.entropies = static_cast<uint32_t>(parts.sockets.size());
   result.header_bytes = kEthernetOverhead + headers;
-  // All packets of one path come by one queue, and each, however short, takes a chunk.
-  result.receive_buffer_bytes = uint64_t{parts.queues.front()->receive_frames()} * result.max_packet_bytes / 2;
+  // All packets of one path come by one queue, and each, however short, takes a chunk. Its path may take no longer
+  // ones.
+  const auto queues = static_cast<uint32_t>(parts.queues.size());
+  result.receive_buffer_bytes = uint64_t{std::max(kReceiveChunks / std::bit_ceil(queues), kLeastReceiveChunks)} *
+                                std::min(result.max_packet_bytes, kUsualPacketBytes) / 2;
   result.link_rate = options.link_rate.is_zero() ? parts.point.interface.speed : options.link_rate;
   return result;
 }
@@ -197,9 +201,15 @@ absl::Status OpenQueues(const XdpLibrary& library, Parts& parts) {
                                   : kLeastTransmitChunks;
     absl::StatusOr<std::unique_ptr<XdpQueue>> queue = XdpQueue::Create(library, options);
     if (!queue.ok()) return queue.status();
-    if (options.queue == 0 && (*queue)->frame_bytes() < options.frame_bytes) {
-      options.frame_bytes = (*queue)->frame_bytes();
-      parts.mtu = options.frame_bytes - kEthernetHeaderBytes;
+    if (const uint32_t frame = (*queue)->frame_bytes(); frame < options.frame_bytes) {
+      const uint32_t mtu = frame - kEthernetHeaderBytes;
+      if (options.queue > 0) {
+        return absl::UnavailableError(absl::StrCat(
+            "receive queue ", options.queue, " of interface ", options.interface,
+            " takes no frames of several chunks, though the first one does: set ", "PACELINE_MTU to ", mtu));
+      }
+      options.frame_bytes = frame;
+      parts.mtu = mtu;
     }
     if (absl::Status status = parts.program->AddSocket(options.queue, (*queue)->descriptor()); !status.ok()) {
       return status;

@@ -144,11 +144,6 @@ absl::Status XdpQueue::Open() {
   return absl::OkStatus();
 }
 
-uint32_t XdpQueue::receive_frames() const {
-  const uint32_t room = chunk_bytes_ - kKernelHeadroom;
-  return options_.receive_chunks / ((frame_bytes_ + room - 1) / room);
-}
-
 std::span<uint8_t> XdpQueue::Next() {
   for (uint32_t index = 0; xsk_ring_cons__peek(&receive_, 1, &index) != 0;) {
     const xdp_desc descriptor = *xsk_ring_cons__rx_desc(&receive_, index);
@@ -164,7 +159,8 @@ std::span<uint8_t> XdpQueue::Next() {
 
 std::span<uint8_t> XdpQueue::Join(std::span<const uint8_t> chunk, bool last) {
   uint8_t* const frame = joined_.get() + joined_count_ * frame_bytes_;
-  if (chunk.size() <= frame_bytes_ - std::min(joining_bytes_, frame_bytes_)) {
+  const bool room = joined_count_ < options_.receive_chunks / 2;
+  if (room && chunk.size() <= frame_bytes_ - std::min(joining_bytes_, frame_bytes_)) {
     std::memcpy(frame + joining_bytes_, chunk.data(), chunk.size());
     joining_bytes_ += static_cast<uint32_t>(chunk.size());
   } else {

@@ -70,8 +70,6 @@ class XdpQueue {
 
   // The largest frames that are sent and received.
   uint32_t frame_bytes() const { return frame_bytes_; }
-  // How many such frames may wait to be received, or be in the caller's hands.
-  uint32_t receive_frames() const;
   int descriptor() const { return descriptor_; }
   bool zero_copy() const { return zero_copy_; }
   const std::string& why_copy() const { return why_copy_; }  // empty with zero copy

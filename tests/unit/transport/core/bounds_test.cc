@@ -104,12 +104,13 @@ TEST_P(BoundsTest, APeerWithoutRoomHoldsUpNobodyElse) {
 TEST_P(BoundsTest, ImmediatesWaitForRoomInTheCompletionQueue) {
   WorldOptions options = Options();
   options.customize = [](uint32_t host, EndpointOptions& endpoint) { endpoint.max_completions = host == 1 ? 4 : 1000; };
+  options.endpoint.peer_timeout = Duration::Seconds(1);
   Start(options);
   GuardedBuffer& memory = NewBuffer(10'000);
   const RemoteMemory remote = Export(1, memory, kRemoteWrite);
   host(1).poll_completions = false;
   for (uint64_t i = 0; i < 50; ++i) WriteImmediate(0, NewFilled(100, i), remote, i * 100, i);
-  world().RunFor(Duration::Millis(500));
+  world().RunFor(Duration::Seconds(2));  // longer than it waits for a peer that is silent
   host(1).poll_completions = true;
   AwaitAll();
   world().RunFor(Duration::Millis(500));

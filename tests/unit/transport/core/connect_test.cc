@@ -125,6 +125,20 @@ TEST_F(ConnectTest, DuplicatesMakeOneConnection) {
   Exchange(0, 10'000);
 }
 
+// Who is not polled before patience is at its end is told so, and does not ask without end.
+TEST_F(ConnectTest, RequestsThatAreFirstPolledTooLate) {
+  const ListenAddress address = endpoint(1).listen_address(endpoint(1).Listen());
+  for (int i = 0; i < 3; ++i) ConnectTo(address);
+  const Time late = now() + Duration::Seconds(6);
+  auto burst = std::make_unique<TxBurst>();
+  EXPECT_LE(endpoint(0).PollTransmit(0, *burst, TxBurst::kSegments, late), 3u);
+  EXPECT_LE(endpoint(0).PollTimeout(), late);
+  endpoint(0).HandleTimeout(late);
+  std::array<ConnectionEvent, 8> events;
+  ASSERT_EQ(endpoint(0).PollConnectionEvents(events), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(events[i].reason, CloseReason::kUnreachable);
+}
+
 TEST_F(ConnectTest, NobodyListens) {
   const uint32_t listener = endpoint(1).Listen();
   const ListenAddress address = endpoint(1).listen_address(listener);

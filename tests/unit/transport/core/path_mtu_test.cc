@@ -131,6 +131,19 @@ TEST_F(PathMtuTest, AServerWithASmallerPort) {
   EXPECT_GT(largest_[1], 1472u - 96);
 }
 
+// A server on loopback, reached from the same machine's other interface: its own lane knows its way.
+TEST_F(PathMtuTest, AServerWhoseOwnPortKnowsItsWayAnswersInSize) {
+  WorldOptions options = Jumbo();
+  bool client = true;  // lanes are made host by host
+  options.customize_lane = [&client](uint32_t, LaneCapabilities& capabilities) {
+    capabilities.path_may_be_narrower = std::exchange(client, false);
+  };
+  Start(options, false);
+  Narrow(kPortBytes, kPortBytes);
+  ConnectAndExchange();
+  EXPECT_GT(largest_[0], kPortBytes - 96);
+}
+
 TEST_F(PathMtuTest, WithAClusterKey) {
   for (const bool encrypt : {false, true}) {
     SCOPED_TRACE(encrypt);
@@ -296,6 +309,77 @@ TEST_F(PathMtuTest, APathThatBecomesNarrowerEndsTheConnection) {
   largest_.clear();
   ConnectAndExchange();
   EXPECT_LE(largest_[0], 1472u);
+}
+
+// An outage that ends in time is forgotten, however soon the patience would have been at its end.
+TEST_F(PathMtuTest, APathThatIsNarrowForAWhileEndsNothing) {
+  Start(Jumbo(), false);
+  Narrow(kPortBytes, kPortBytes);
+  ConnectAndExchange();
+  const uint64_t sent = Send(0, NewFilled(100'000, 1));
+  const uint64_t received = Receive(1, NewBuffer(100'000));
+  Narrow(1472, 1472);
+  world().RunFor(Duration::Seconds(8));
+  EXPECT_GT(endpoint(0).counters().retransmits, 1000u);
+  Narrow(kPortBytes, kPortBytes);
+  AwaitOk(0, sent);
+  AwaitOk(1, received);
+  for (int i = 0; i < 40; ++i) {
+    const uint64_t early = Send(0, NewFilled(50'000, 2));
+    world().RunFor(Duration::Millis(300));
+    AwaitOk(1, Receive(1, NewBuffer(50'000)));
+    AwaitOk(0, early);
+  }
+}
+
+// Nor does a pause of our own count: what has come meanwhile is only heard after it.
+TEST_F(PathMtuTest, AnOutageWithAPauseBehindItEndsNothing) {
+  Start(Jumbo(), false);
+  Narrow(kPortBytes, kPortBytes);
+  ConnectAndExchange();
+  const uint64_t sent = Send(0, NewFilled(100'000, 1));
+  const uint64_t received = Receive(1, NewBuffer(100'000));
+  Narrow(1472, 1472);
+  world().RunFor(Duration::Seconds(1));
+  host(0).Stall(Duration::Millis(9500));
+  world().RunFor(Duration::Seconds(9));
+  Narrow(kPortBytes, kPortBytes);
+  AwaitOk(0, sent);
+  AwaitOk(1, received);
+}
+
+TEST_F(PathMtuTest, APeerThatIsNotReadyForLongIsNoNarrowPath) {
+  WorldOptions options = Jumbo();
+  options.endpoint.unexpected_bytes = 16'384;
+  Start(options, false);
+  Narrow(kPortBytes, kPortBytes);
+  ConnectAndExchange();
+  std::vector<uint64_t> sent;
+  for (int i = 0; i < 40; ++i) sent.push_back(Send(0, NewFilled(12'000, 3)));
+  world().RunFor(Duration::Seconds(30));
+  for (size_t i = 0; i < sent.size(); ++i) AwaitOk(1, Receive(1, NewBuffer(12'000)));
+  for (const uint64_t one : sent) AwaitOk(0, one);
+}
+
+// Acknowledgements that ride on packets do not make them longer than what passes.
+TEST_F(PathMtuTest, BothWaysAtOnce) {
+  WorldOptions options = Jumbo();
+  options.endpoint.ack_every = 2;
+  Start(options, false);
+  Narrow(1472, 1472);
+  Connect();
+  ASSERT_NE(a_, kNoConnection);
+  GuardedBuffer& target = NewFilled(300'000, 9);
+  const RemoteMemory remote = Export(1, target, kRemoteRead);
+  for (int i = 0; i < 10; ++i) {
+    for (const uint32_t at : {0u, 1u}) {
+      Receive(at, NewBuffer(300'000));
+      Send(at, NewFilled(300'000, 4));
+    }
+    Read(0, NewBuffer(300'000), remote);
+  }
+  AwaitAll();
+  EXPECT_EQ(Retransmits(), 0u);
 }
 
 // Loss however heavy is no such path, as long as anything arrives.

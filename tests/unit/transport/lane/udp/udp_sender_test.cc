@@ -229,6 +229,17 @@ TEST_F(UdpSenderTest, ALongerOneOrAShorterInTheMiddleEndsTheMessage) {
   EXPECT_EQ(kernel_.calls, std::vector<unsigned>{3}) << "all in one system call";
 }
 
+// A padded request may be larger than its path takes, and then all that is in its message is lost.
+TEST_F(UdpSenderTest, APaddedRequestTakesNothingElseAlong) {
+  auto sender = Make();
+  AddRun(3, a_, 0, 500);
+  segments_[0].control = true;
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 3u);
+  ASSERT_EQ(kernel_.sent.size(), 2u);
+  EXPECT_EQ(kernel_.sent[0].bytes, BytesOf(0, 1));
+  EXPECT_EQ(kernel_.sent[1].bytes, BytesOf(1, 2));
+}
+
 TEST_F(UdpSenderTest, PeerEntropyAndEcnPartMessages) {
   auto sender = Make();
   AddRun(2, a_, 0, 200);
