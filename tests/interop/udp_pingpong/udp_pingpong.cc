@@ -1,6 +1,7 @@
 // Round trip of one small UDP packet: the yardstick for the transport's own round trip. Both ends spin on
 // recvmmsg(MSG_DONTWAIT) over plain sockets; with --lane both ends use the UDP lane instead, which shows what the lane
-// by itself adds, and with --io-uring a ring.
+// by itself adds, with --io-uring a ring, and with --connected the sockets are connected, so that the kernel keeps the
+// route.
 //
 //   udp_pingpong local                                  both ends here, over loopback
 //   udp_pingpong server --bind 192.0.2.1:7000           runs until it is ended
@@ -31,6 +32,7 @@ struct Settings {
   int cpu = -1;
   bool lane = false;
   bool io_uring = false;
+  bool connected = false;
   bool gro = true;
   bool timestamps = true;
   bool ecn = true;
@@ -50,12 +52,18 @@ class End {
 
 class RawEnd final : public End {
  public:
-  explicit RawEnd(const Settings& settings) : fd_(OpenRawSocket(settings.bind, 1 << 20, false, bound_)) {}
+  explicit RawEnd(const Settings& settings)
+      : connects_(settings.connected), fd_(OpenRawSocket(settings.bind, 1 << 20, false, bound_)) {}
   LaneAddress address() const override { return FromSocketAddress(bound_, false); }
   void Send(const LaneAddress& to, const uint8_t* data, size_t bytes) override {
     SocketAddress target;
     ToSocketAddress(to, target);
-    sendto(fd_, data, bytes, MSG_DONTWAIT, &target.generic, target.size);
+    if (connects_ && !connected_) connected_ = connect(fd_, &target.generic, target.size) == 0;
+    if (connected_) {
+      send(fd_, data, bytes, MSG_DONTWAIT);
+    } else {
+      sendto(fd_, data, bytes, MSG_DONTWAIT, &target.generic, target.size);
+    }
   }
   size_t Receive(uint8_t* data, size_t room, LaneAddress& from, int64_t deadline) override {
     SocketAddress source;
@@ -75,6 +83,8 @@ class RawEnd final : public End {
   }
 
  private:
+  bool connects_;
+  bool connected_ = false;
   SocketAddress bound_;
   int fd_;
 };
@@ -214,6 +224,7 @@ int Main(int argc, char** argv) {
   app.add_option("--cpu", settings.cpu, "CPU to run on (local: the client's)");
   auto* lane = app.add_flag("--lane", settings.lane, "through the UDP lane rather than plain sockets");
   app.add_flag("--io-uring", settings.io_uring, "plain sockets by io_uring")->excludes(lane);
+  app.add_flag("--connected", settings.connected, "plain sockets, connected")->excludes(lane);
   app.add_flag("!--no-gro", settings.gro, "lane: without UDP_GRO");
   app.add_flag("!--no-timestamps", settings.timestamps, "lane: without arrival times");
   app.add_flag("!--no-ecn", settings.ecn, "lane: without ECN");

@@ -43,7 +43,10 @@ class UdpLane final : public Lane {
   LaneStatus status() const override { return monitor_->status(); }
   const LaneCounters& counters() const override { return counters_; }
   uint32_t OpenPeer(const LaneAddress& address) override { return peers_.Open(address); }
-  void ClosePeer(uint32_t peer) override { peers_.Close(peer); }
+  void ClosePeer(uint32_t peer) override {
+    peers_.Close(peer);
+    if (peers_.Find(peer) == nullptr) sender_.Forget(peer);
+  }
   size_t room() const override;
   size_t Send(std::span<const TxSegment> segments) override;
   void GuessPlacement(const PlacementGuess& guess) override { receiver_.Guess(guess); }

@@ -32,6 +32,8 @@ int UdpSender::SendByKernel(int fd, mmsghdr* messages, unsigned count, int flags
   return sendmsg(fd, &messages->msg_hdr, flags) >= 0 ? 1 : -1;
 }
 
+int UdpSender::ConnectByKernel(int fd, const SocketAddress& to) { return connect(fd, &to.generic, to.size); }
+
 int UdpSender::QueuedInKernel(int fd) {
   int bytes = 0;
   return ioctl(fd, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
@@ -40,7 +42,28 @@ int UdpSender::QueuedInKernel(int fd) {
 UdpSender::UdpSender(Options options)
     : options_(std::move(options)),
       max_message_bytes_(options_.ipv6 ? 65487 : 65507),
-      batch_(std::make_unique<Batch>()) {}
+      batch_(std::make_unique<Batch>()),
+      ways_(options_.sockets.size()) {}
+
+void UdpSender::Forget(uint32_t peer) {
+  for (Way& way : ways_) {
+    if (way.last == peer || way.connected == peer) way = Way();
+  }
+}
+
+// Never the first socket, which would receive from that peer only.
+const SocketAddress* UdpSender::NameFor(const TxSegment& segment, const SocketAddress& to) {
+  const size_t index = IndexFor(segment);
+  Way& way = ways_[index];
+  if (way.connected == segment.peer) return nullptr;
+  way.in_row = way.last == segment.peer ? way.in_row + 1 : 1;
+  way.last = segment.peer;
+  if (index == 0 || way.in_row < kRunBeforeConnect || options_.connect == nullptr) return &to;
+  way.in_row = 0;
+  if (options_.connect(options_.sockets[index], to) != 0) return &to;
+  way.connected = segment.peer;
+  return nullptr;
+}
 
 bool UdpSender::Sendable(const TxSegment& segment, const UdpPeers& peers) const {
   if (segment.kind != SegmentKind::kPacket || SizeOf(segment) > options_.max_packet_bytes) return false;
@@ -103,7 +126,7 @@ void UdpSender::AddControl(size_t message, bool segmented, uint16_t segment_byte
   header.msg_controllen = used;
 }
 
-size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAddress& to) {
+size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAddress* to) {
   const TxSegment& first = segments.front();
   const size_t message = batch_->message_count++;
   const size_t first_vector = batch_->vector_count;
@@ -129,8 +152,8 @@ size_t UdpSender::AddMessage(std::span<const TxSegment> segments, const SocketAd
   }
 
   msghdr& header = batch_->messages[message].msg_hdr;
-  header.msg_name = const_cast<sockaddr*>(&to.generic);
-  header.msg_namelen = to.size;
+  header.msg_name = to == nullptr ? nullptr : const_cast<sockaddr*>(&to->generic);
+  header.msg_namelen = to == nullptr ? 0 : to->size;
   header.msg_iov = &batch_->vectors[first_vector];
   header.msg_iovlen = batch_->vector_count - first_vector;
   header.msg_flags = 0;
@@ -171,7 +194,7 @@ void UdpSender::SendExpendable(const TxSegment& segment, const SocketAddress& to
   int socket = SocketFor(segment);
   if (options_.queued(socket) > options_.most_queued_bytes) socket = options_.spare_socket;
   batch_->Clear();
-  AddMessage({&segment, 1}, to);
+  AddMessage({&segment, 1}, &to);
   ++counters.tx_calls;
   if (socket >= 0 && options_.send(socket, batch_->messages.data(), 1, MSG_DONTWAIT) == 1) {
     CountSent(counters, 1, batch_->info[0].bytes);
@@ -183,6 +206,7 @@ void UdpSender::SendExpendable(const TxSegment& segment, const SocketAddress& to
 size_t UdpSender::Flush(int socket, LaneCounters& counters) {
   size_t segments = 0;
   size_t next = 0;
+  size_t again = 0;  // messages below were tried twice, or left
   while (next < batch_->message_count) {
     ++counters.tx_calls;
     const int sent = options_.send(socket, &batch_->messages[next], static_cast<unsigned>(batch_->message_count - next),
@@ -198,6 +222,12 @@ size_t UdpSender::Flush(int socket, LaneCounters& counters) {
     if (IsFull(errno)) {
       blocked_socket_ = socket;
       return segments;
+    }
+    // To a connected socket the kernel tells what became of an earlier packet (nobody listens there any more, too large
+    // for the path), and this one has not been tried.
+    if (next >= again && batch_->messages[next].msg_hdr.msg_name == nullptr) {
+      again = next + 1;
+      continue;
     }
     if (MayMeanNoGso(errno) && batch_->info[next].segments > 1) {
       segments += ProbeWithoutGso(socket, next, counters);
@@ -232,7 +262,7 @@ size_t UdpSender::Send(std::span<const TxSegment> segments, const UdpPeers& peer
            batch_->vector_count + 2 * kMaxSegments <= kMaxVectors) {
       const TxSegment& segment = segments[built];
       if (segment.expendable || SocketFor(segment) != socket || !Sendable(segment, peers)) break;
-      built += AddMessage(segments.subspan(built), *peers.Find(segment.peer));
+      built += AddMessage(segments.subspan(built), NameFor(segment, *peers.Find(segment.peer)));
     }
     taken += Flush(socket, counters);
   }

@@ -40,8 +40,12 @@ class UdpSender {
   using QueuedFunction = int (*)(int fd);
   static int QueuedInKernel(int fd);
 
+  // As connect(2); 0: it is.
+  using ConnectFunction = int (*)(int fd, const SocketAddress& to);
+  static int ConnectByKernel(int fd, const SocketAddress& to);
+
   struct Options {
-    std::vector<int> sockets;  // not owned; entropy e leaves by socket e % sockets.size()
+    std::vector<int> sockets;  // not owned; entropy e leaves by socket e % sockets.size(); the first one receives
     bool ipv6 = false;
     bool gso = false;               // try UDP_SEGMENT
     bool ecn = false;               // the sockets mark ECT(0) by themselves: segments that do not want it carry a note
@@ -53,15 +57,22 @@ class UdpSender {
     int most_queued_bytes = 0;
     int spare_socket = -1;
     QueuedFunction queued = &QueuedInKernel;
-    int traffic_class = 0;  // of the sockets, without the two ECN bits
+    int traffic_class = 0;                       // of the sockets, without the two ECN bits
+    ConnectFunction connect = &ConnectByKernel;  // nullptr: no socket is connected, and Forget need not be called
   };
 
   static constexpr size_t kMaxSegments = 64;  // of one message; UDP_MAX_SEGMENTS before Linux 6.9
+  // Messages in a row that a socket has sent to one peer before it is connected to it. The kernel then keeps the route,
+  // which it looks for with each message otherwise.
+  static constexpr uint32_t kRunBeforeConnect = 32;
 
   explicit UdpSender(Options options);
 
   // See Lane::Send. Stops early only when the kernel has no room: then blocked_socket() names the socket.
   size_t Send(std::span<const TxSegment> segments, const UdpPeers& peers, LaneCounters& counters);
+
+  // The number may name another address from now on.
+  void Forget(uint32_t peer);
 
   // The socket that had no room at the last Send, or -1.
   int blocked_socket() const { return blocked_socket_; }
@@ -96,10 +107,20 @@ class UdpSender {
     void Clear() { message_count = vector_count = copied_bytes = 0; }
   };
 
-  int SocketFor(const TxSegment& segment) const { return options_.sockets[segment.entropy % options_.sockets.size()]; }
+  // Of a socket: to whom it sends.
+  struct Way {
+    uint32_t last = 0;       // peer
+    uint32_t in_row = 0;     // messages to that one
+    uint32_t connected = 0;  // peer; 0: none
+  };
+
+  size_t IndexFor(const TxSegment& segment) const { return segment.entropy % options_.sockets.size(); }
+  int SocketFor(const TxSegment& segment) const { return options_.sockets[IndexFor(segment)]; }
+  // Where a message of this segment goes by its socket: nullptr: where that is connected to.
+  const SocketAddress* NameFor(const TxSegment& segment, const SocketAddress& to);
   bool Sendable(const TxSegment& segment, const UdpPeers& peers) const;
   // Adds one message made from the front of `segments` (not empty, sendable); returns how many it took.
-  size_t AddMessage(std::span<const TxSegment> segments, const SocketAddress& to);
+  size_t AddMessage(std::span<const TxSegment> segments, const SocketAddress* to);
   // To the message whose vectors begin with `first_vector`.
   void AddVectors(const TxSegment& segment, size_t first_vector);
   void AddControl(size_t message, bool segmented, uint16_t segment_bytes, bool ecn_capable);
@@ -114,6 +135,7 @@ class UdpSender {
   uint32_t max_message_bytes_;
   int blocked_socket_ = -1;
   std::unique_ptr<Batch> batch_;
+  std::vector<Way> ways_;  // by socket
 };
 
 }  // namespace paceline

@@ -148,6 +148,7 @@ XdpSender::Options MakeSenderOptions(const Parts& parts, const LaneCapabilities&
   result.traffic_class = static_cast<uint8_t>(options.traffic_class & ~kEcnBits);
   result.max_packet_bytes = capabilities.max_packet_bytes;
   result.by_kernel.ipv6 = !v4;
+  result.by_kernel.connect = nullptr;
   result.by_kernel.ecn = parts.sockets.front().ecn;
   result.by_kernel.max_packet_bytes = capabilities.max_packet_bytes;
   result.by_kernel.most_queued_bytes = static_cast<int>(parts.sockets.front().send_buffer_bytes / 4);

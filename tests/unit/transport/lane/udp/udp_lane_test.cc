@@ -317,6 +317,33 @@ TEST(UdpLane, BurstOfAsManyBytesAsTheReceiveBufferSaysIsNotLost) {
   }
 }
 
+// The kernel tells a socket that is connected that nobody listens any more: what is sent to who comes after that
+// arrives.
+TEST(UdpLane, APeerThatComesBackGetsWhatIsSentToIt) {
+  UdpLaneOptions options;
+  options.bind_address = "127.0.0.1:0";
+  const auto a = MustCreate(options);
+  auto b = MustCreate(options);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const LaneAddress address = b->address();
+  const uint32_t peer = a->OpenPeer(address);
+  SegmentList one;
+  one.Add(peer, 1, 100);
+  const auto send = [&a, &one](int times) {
+    for (int i = 0; i < times; ++i) EXPECT_EQ(a->Send(one.all()), 1u);
+  };
+  send(200);
+  EXPECT_EQ(ReceiveSome(*b, 200).size(), 200u);
+  b.reset();
+  send(20);
+  options.bind_address = FormatLaneAddress(address);
+  b = MustCreate(options);
+  ASSERT_NE(b, nullptr);
+  send(20);
+  EXPECT_EQ(ReceiveSome(*b, 20).size(), 20u);
+  EXPECT_EQ(a->counters().tx_drops, 0u);
+}
+
 TEST(UdpLane, OverflowIsCountedAsDrops) {
   UdpLaneOptions options;
   options.bind_address = "127.0.0.1:0";

@@ -18,6 +18,7 @@ struct SentMessage {
   int socket = 0;
   std::string bytes;
   uint16_t port = 0;
+  bool connected = false;      // goes where its socket is connected to
   uint16_t segment_bytes = 0;  // UDP_SEGMENT; 0: none
   size_t vectors = 0;
   bool unmarked = false;  // a note that takes the ECN mark away
@@ -29,14 +30,19 @@ struct FakeKernel {
   std::vector<SentMessage> sent;
   std::vector<unsigned> calls;  // messages offered in each call
   bool refuse_gso = false;
-  std::map<int, int> queued;  // bytes that wait, by socket
+  std::map<int, int> queued;          // bytes that wait, by socket
+  std::map<int, uint16_t> connected;  // port, by socket
+  int connects = 0;
+  int connect_error = 0;
 };
 FakeKernel* kernel = nullptr;
 
 SentMessage Read(int socket, const msghdr& header) {
   SentMessage message;
   message.socket = socket;
-  message.port = ntohs(static_cast<const sockaddr_in*>(header.msg_name)->sin_port);
+  message.connected = header.msg_name == nullptr;
+  message.port =
+      message.connected ? kernel->connected[socket] : ntohs(static_cast<const sockaddr_in*>(header.msg_name)->sin_port);
   message.vectors = header.msg_iovlen;
   for (size_t i = 0; i < header.msg_iovlen; ++i) {
     message.bytes.append(static_cast<const char*>(header.msg_iov[i].iov_base), header.msg_iov[i].iov_len);
@@ -77,6 +83,14 @@ int FakeSend(int socket, mmsghdr* messages, unsigned count, int) {
 
 int FakeQueued(int socket) { return kernel->queued[socket]; }
 
+int FakeConnect(int socket, const SocketAddress& to) {
+  ++kernel->connects;
+  errno = kernel->connect_error;
+  if (kernel->connect_error != 0) return -1;
+  kernel->connected[socket] = ntohs(to.v4.sin_port);
+  return 0;
+}
+
 class UdpSenderTest : public ::testing::Test {
  protected:
   UdpSenderTest() : peers_(Own()) {
@@ -95,7 +109,8 @@ class UdpSenderTest : public ::testing::Test {
 
   UdpSender Make(bool gso = true, bool ecn = true, std::vector<int> sockets = {10, 11, 12},
                  uint32_t max_packet_bytes = 1472) {
-    return UdpSender({std::move(sockets), false, gso, ecn, max_packet_bytes, &FakeSend, 1000, 99, &FakeQueued});
+    return UdpSender(
+        {std::move(sockets), false, gso, ecn, max_packet_bytes, &FakeSend, 1000, 99, &FakeQueued, 0, &FakeConnect});
   }
 
   // Adds a segment of `bytes` in all, 32 of them header, with contents of its own.
@@ -121,6 +136,13 @@ class UdpSenderTest : public ::testing::Test {
       bytes.append(reinterpret_cast<const char*>(segments_[i].payload), segments_[i].payload_bytes);
     }
     return bytes;
+  }
+
+  // Sends `count` messages of one segment, one by one.
+  void SendOnes(UdpSender& sender, uint32_t count, uint32_t peer, uint16_t entropy) {
+    segments_.clear();
+    Add(peer, entropy, 100);
+    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(sender.Send(segments_, peers_, counters_), 1u);
   }
 
   FakeKernel kernel_;
@@ -227,6 +249,84 @@ TEST_F(UdpSenderTest, ALongerOneOrAShorterInTheMiddleEndsTheMessage) {
   EXPECT_EQ(kernel_.sent[2].bytes, BytesOf(5, 1));
   EXPECT_EQ(kernel_.sent[2].segment_bytes, 0) << "one segment needs no note";
   EXPECT_EQ(kernel_.calls, std::vector<unsigned>{3}) << "all in one system call";
+}
+
+// A socket that sends to one peer for long is connected to it; others still get theirs by it.
+TEST_F(UdpSenderTest, ASocketIsConnectedToWhomItSendsToForLong) {
+  auto sender = Make();
+  SendOnes(sender, UdpSender::kRunBeforeConnect - 1, a_, 1);
+  EXPECT_EQ(kernel_.connects, 0);
+  SendOnes(sender, 10, a_, 1);
+  EXPECT_EQ(kernel_.connects, 1);
+  EXPECT_TRUE(kernel_.sent.back().connected);
+  SendOnes(sender, 1, b_, 1);
+  EXPECT_FALSE(kernel_.sent.back().connected);
+  EXPECT_EQ(kernel_.sent.back().port, 1002);
+  SendOnes(sender, 1, a_, 1);
+  EXPECT_TRUE(kernel_.sent.back().connected);
+  EXPECT_EQ(kernel_.sent.back().port, 1001);
+  SendOnes(sender, 1, a_, 2);
+  EXPECT_FALSE(kernel_.sent.back().connected) << "another socket";
+  SendOnes(sender, UdpSender::kRunBeforeConnect, b_, 1);
+  EXPECT_EQ(kernel_.connects, 2);
+  EXPECT_EQ(kernel_.connected[11], 1002);
+}
+
+TEST_F(UdpSenderTest, PeersInTurnConnectNothing) {
+  auto sender = Make();
+  for (uint32_t i = 0; i < 3 * UdpSender::kRunBeforeConnect; ++i) SendOnes(sender, 1, i % 2 == 0 ? a_ : b_, 1);
+  EXPECT_EQ(kernel_.connects, 0);
+}
+
+TEST_F(UdpSenderTest, TheSocketThatReceivesIsNotConnected) {
+  auto sender = Make();
+  SendOnes(sender, 5 * UdpSender::kRunBeforeConnect, a_, 0);
+  EXPECT_EQ(kernel_.connects, 0);
+}
+
+TEST_F(UdpSenderTest, ANumberThatIsGivenAwayIsForgotten) {
+  auto sender = Make();
+  SendOnes(sender, UdpSender::kRunBeforeConnect, a_, 1);
+  SendOnes(sender, UdpSender::kRunBeforeConnect - 1, a_, 2);
+  ASSERT_EQ(kernel_.connects, 1);
+  peers_.Close(a_);
+  sender.Forget(a_);
+  const uint32_t other = peers_.Open(ParseLaneAddress("192.0.2.2:1003").value());
+  ASSERT_EQ(other, a_);
+  SendOnes(sender, 1, other, 1);
+  EXPECT_FALSE(kernel_.sent.back().connected);
+  EXPECT_EQ(kernel_.sent.back().port, 1003);
+  SendOnes(sender, 1, other, 2);
+  EXPECT_EQ(kernel_.connects, 1) << "what another had sent counted";
+}
+
+TEST_F(UdpSenderTest, ASocketThatCannotBeConnectedSendsAsBefore) {
+  kernel_.connect_error = ENETUNREACH;
+  auto sender = Make();
+  SendOnes(sender, 3 * UdpSender::kRunBeforeConnect, a_, 1);
+  EXPECT_EQ(kernel_.connects, 3);
+  EXPECT_EQ(kernel_.sent.size(), 3 * UdpSender::kRunBeforeConnect);
+  EXPECT_FALSE(kernel_.sent.back().connected);
+}
+
+// To a connected socket the kernel tells what others answered to earlier packets.
+TEST_F(UdpSenderTest, WhatIsToldOfAnEarlierPacketLosesNothing) {
+  auto sender = Make();
+  SendOnes(sender, UdpSender::kRunBeforeConnect, a_, 1);
+  for (const int told : {ECONNREFUSED, EMSGSIZE, EHOSTUNREACH, ENOPROTOOPT}) {
+    kernel_.answers = {told};
+    const size_t before = kernel_.sent.size();
+    segments_.clear();
+    AddRun(5, a_, 1, 500);
+    EXPECT_EQ(sender.Send(segments_, peers_, counters_), 5u);
+    ASSERT_EQ(kernel_.sent.size(), before + 1);
+    EXPECT_EQ(kernel_.sent.back().bytes, BytesOf(0, 5));
+    EXPECT_TRUE(sender.gso());
+  }
+  EXPECT_EQ(counters_.tx_drops, 0u);
+  kernel_.answers = {EHOSTUNREACH, EHOSTUNREACH};  // now it is this one
+  EXPECT_EQ(sender.Send(segments_, peers_, counters_), 5u);
+  EXPECT_EQ(counters_.tx_drops, 5u);
 }
 
 // A padded request may be larger than its path takes, and then all that is in its message is lost.
