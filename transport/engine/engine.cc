@@ -17,7 +17,6 @@ constexpr size_t kReceiveSegments = 64;
 constexpr int kReceiveBursts = 4;
 constexpr int kSendBursts = 1;
 constexpr uint32_t kLeastBurst = 16;
-constexpr uint32_t kUsualPacketBytes = 1472;  // of most networks, whatever a port may send
 // So few segments leave at once that what waits behind the data among them loses nothing: replies first.
 constexpr size_t kFewSegments = 8;
 // A port that costs a system call to look at, and has not been used for so long while another has, is looked at only
@@ -51,10 +50,9 @@ struct Engine::PortState {
   bool costly_receive = false;
   Time last_used = Time::Never();  // when something left or arrived through it
   Time next_look;                  // of a port at rest
-  size_t burst_segments =
-      TxBurst::kSegments;  // asked of the core at once; and while it has connections whose packets are
-  size_t narrow_segments = TxBurst::kSegments;  // smaller
-  bool more = false;                            // the pass ended at a bound, not for want of work
+  // Asked of the core at once; and while some of its connections have smaller packets than the port.
+  size_t burst_segments = TxBurst::kSegments, narrow_segments = TxBurst::kSegments;
+  bool more = false;  // the pass ended at a bound, not for want of work
   std::array<RxSegment, kReceiveSegments> received;
   TxBurst burst;
   std::vector<TxSegment> held;

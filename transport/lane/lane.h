@@ -26,6 +26,9 @@
 
 namespace paceline {
 
+// Of a path whose MTU is 1,500 (IPv4 and UDP headers), which is that of most networks, whatever a port may send.
+inline constexpr uint32_t kUsualPacketBytes = 1472;
+
 struct LaneCapabilities {
   uint32_t max_packet_bytes = 0;  // header and payload of the largest packet
   bool remote_placement = false;  // takes writes: the remote card places data by itself

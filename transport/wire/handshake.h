@@ -11,6 +11,9 @@
 //           | name | then per port: address size(8) | address | then private data
 //  credentials: with kFeatureProtected only: public key(32 bytes) | tag(16 bytes)
 //
+// Behind the header of an Init or a Cookie there may be padding, which is counted and not read (docs/protocol.md, "Path
+// MTU"): it is no part of the body.
+//
 // `segment bytes` and `features` are what the sender of the packet can do or wants. Both sides use the smaller
 // segments; payload checksums are on when either side wants them.
 #pragma once

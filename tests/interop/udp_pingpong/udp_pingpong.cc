@@ -223,8 +223,8 @@ int Main(int argc, char** argv) {
   app.add_option("--bind", settings.bind, "own address and port");
   app.add_option("--cpu", settings.cpu, "CPU to run on (local: the client's)");
   auto* lane = app.add_flag("--lane", settings.lane, "through the UDP lane rather than plain sockets");
-  app.add_flag("--io-uring", settings.io_uring, "plain sockets by io_uring")->excludes(lane);
-  app.add_flag("--connected", settings.connected, "plain sockets, connected")->excludes(lane);
+  auto* ring = app.add_flag("--io-uring", settings.io_uring, "plain sockets by io_uring")->excludes(lane);
+  app.add_flag("--connected", settings.connected, "plain sockets, connected")->excludes(lane)->excludes(ring);
   app.add_flag("!--no-gro", settings.gro, "lane: without UDP_GRO");
   app.add_flag("!--no-timestamps", settings.timestamps, "lane: without arrival times");
   app.add_flag("!--no-ecn", settings.ecn, "lane: without ECN");

@@ -382,6 +382,16 @@ bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
   return true;
 }
 
+// False: enough of that is to be said already.
+bool Receiver::SayNotReady(uint64_t number) {
+  const auto bits = static_cast<uint32_t>(number);
+  if (not_ready_.size() >= kMaxNotReady || std::find(not_ready_.begin(), not_ready_.end(), bits) != not_ready_.end()) {
+    return false;
+  }
+  not_ready_.push_back(bits);
+  return true;
+}
+
 bool Receiver::PollNotReady(uint32_t* message_bits) {
   if (not_ready_.empty()) return false;
   *message_bits = not_ready_.back();

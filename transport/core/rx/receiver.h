@@ -160,6 +160,8 @@ class Receiver {
   void TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now);
   void TellArrivals(uint32_t port);
   void RequestGrant() { credit_news_ = News::kNow; }
+  // The sender is to be told that this message is not taken now.
+  bool SayNotReady(uint64_t number);
   bool MayWait(const CreditAccount& account, const Port& port) const;
   void FailReceive(PostedReceive* receive, OperationStatus status);
   Matcher& matcher();
@@ -199,8 +201,6 @@ class Receiver {
 
   // receiver_messages.cc
   bool TakesSegments(RxMessage* message);
-  // The sender is to be told that this message is not taken now.
-  bool SayNotReady(uint64_t number);
   Taken HandleSegments(RxMessage* message, Stretch& stretch, Run& run);
   bool Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
   bool PlaceSegments(RxMessage* message, Stretch stretch);

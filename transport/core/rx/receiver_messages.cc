@@ -348,16 +348,6 @@ bool Receiver::PlaceSegments(RxMessage* message, Stretch stretch) {
   return true;
 }
 
-// False: enough of that is to be said already.
-bool Receiver::SayNotReady(uint64_t number) {
-  const auto bits = static_cast<uint32_t>(number);
-  if (not_ready_.size() >= kMaxNotReady || std::find(not_ready_.begin(), not_ready_.end(), bits) != not_ready_.end()) {
-    return false;
-  }
-  not_ready_.push_back(bits);
-  return true;
-}
-
 // A segment of it can be taken now.
 bool Receiver::TakesSegments(RxMessage* message) {
   if (!message->accepted && !Store(message)) {

@@ -22,7 +22,6 @@ namespace paceline {
 namespace {
 
 constexpr size_t kSpareBufferBytes = 64 << 10;  // some answers to strangers
-constexpr uint32_t kMaxMtu = 9216;              // jumbo frames as switches know them
 constexpr uint32_t kLoopbackMtu = 16384;        // measured, see docs/lanes/udp.md
 constexpr uint32_t kMaxDatagramBytes = 65507;   // what 16 bits of IP length leave
 // Which Receive calls also look at the link: an idle poll loop gets there within microseconds, and a system call more
@@ -137,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
   }
   const absl::StatusOr<UdpBindPoint> point = ResolveBindAddress(options.bind_address);
   if (!point.ok()) return point.status();
-  const uint32_t usual = std::min(point->interface.mtu, point->interface.loopback ? kLoopbackMtu : kMaxMtu);
+  const uint32_t usual = std::min(point->interface.mtu, point->interface.loopback ? kLoopbackMtu : kJumboMtu);
   const absl::StatusOr<uint32_t> mtu = ChooseMtu(*point, options.mtu, usual, point->interface.mtu);
   if (!mtu.ok()) return mtu.status();
   absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> monitor =

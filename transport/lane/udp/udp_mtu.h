@@ -10,6 +10,8 @@
 
 namespace paceline {
 
+inline constexpr uint32_t kJumboMtu = 9216;  // bytes of an IP packet: jumbo frames as switches know them
+
 inline constexpr uint32_t kEthernetOverhead = 38;  // bytes on the wire: header, checksum, preamble and gap
 
 // Bytes of the IP and UDP headers of a packet from `address`.

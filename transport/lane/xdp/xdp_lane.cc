@@ -27,10 +27,8 @@
 namespace paceline {
 namespace {
 
-constexpr uint32_t kMaxMtu = 9216;  // jumbo frames as switches know them
 // Of all queues together, divided among them: what does not fit into the cache costs more with each chunk.
 constexpr uint32_t kReceiveChunks = 2048, kTransmitChunks = 1024;
-constexpr uint32_t kUsualPacketBytes = 1472;
 constexpr uint32_t kLeastReceiveChunks = 256, kLeastTransmitChunks = 128;
 constexpr uint32_t kBurst = 32;                   // what the kernel takes in one call when it copies
 constexpr size_t kMaxArrivals = 256;              // of one Receive
@@ -250,7 +248,7 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   if (!card.ok()) return card.status();
   parts.card = *std::move(card);
   if (absl::Status status = CheckXdpCard(parts.point.interface.name, parts.card); !status.ok()) return status;
-  const uint32_t most = std::min(parts.point.interface.mtu, kMaxMtu);
+  const uint32_t most = std::min(parts.point.interface.mtu, kJumboMtu);
   const absl::StatusOr<uint32_t> mtu = ChooseMtu(parts.point, options.mtu, most, most);
   if (!mtu.ok()) return mtu.status();
   parts.mtu = *mtu;

@@ -35,7 +35,7 @@ class XdpQueue {
     std::string interface;
     uint32_t queue = 0;
     uint32_t frame_bytes = 0;      // wanted, of the largest frame; it may become kMaxSingleBytes
-    uint32_t receive_chunks = 0;   // a power of two; so many frames may wait, or be in the caller's hands
+    uint32_t receive_chunks = 0;   // a power of two; so many may hold frames that wait, or are in the caller's hands
     uint32_t transmit_chunks = 0;  // a power of two
     bool zero_copy = true;         // false: not asked for; the kernel's generic code has none
   };
@@ -65,7 +65,7 @@ class XdpQueue {
   // Committed chunks that the kernel has not taken.
   uint32_t Waiting() const;
 
-  // Frames for this queue that the kernel had to drop since the last call.
+  // Frames for this queue that the kernel had to drop since the last call, or that were longer than frame_bytes().
   uint64_t TakeDrops();
 
   // The largest frames that are sent and received.
