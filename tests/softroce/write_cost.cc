@@ -1,7 +1,7 @@
 // Writes 64 KiB of payload again and again over an RDMA device, to itself: first by a bare loop over ibv_post_send and
 // ibv_poll_cq, then through the verbs lane. Run under callgrind, which is told to collect only inside the functions
 // named Counted..., and to write down what it has at BareIsDone and at LaneIsDone, it gives the instructions that each
-// takes to post the work and to take its completions, the device's user-space provider included (inside/one_guest.sh).
+// takes to post the work and to take its completions, the device's user-space provider included (one_guest.sh).
 //
 //   verbs_write_cost DEVICE ROUNDS
 //

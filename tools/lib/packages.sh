@@ -11,8 +11,8 @@ packages_libfabric=(libfabric-dev libfabric-bin)  # the libfabric provider and i
 packages_verbs=(libibverbs-dev)  # the verbs lane and its tests
 packages_xdp=(libxdp-dev libbpf-dev clang)  # the xdp lane; clang compiles its program for the kernel
 packages_dpdk=(libdpdk-dev)  # the dpdk lane and its tests; 140 MB with all drivers, which it depends on
-# The guests of tests/softroce; those tests skip without them.
-packages_softroce=(qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils perftest)
+# The virtual machines of tests/guest; what runs in them skips without.
+packages_guests=(qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils perftest)
 packages_thorough=(clang libclang-rt-14-dev clang-format clang-tidy cppcheck valgrind)
 packages_comparison=(python3 iproute2 libucx0)  # what tools/compare_mpi sets beside Paceline
 # What tools/compare_lanes sets beside Paceline, and what counts instructions.

@@ -35,6 +35,8 @@ constexpr unsigned kAfXdpBuffers = 4096;
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+// What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a virtio-net.
+constexpr uint32_t kReceiveOverhead = 2 * 4 + 12;
 // A process at the other end of a memif, or a card that finds its link, may take so long at the start.
 constexpr int kStartAttempts = 200;
 constexpr std::chrono::milliseconds kStartInterval(10);
@@ -243,7 +245,7 @@ absl::Status DpdkPort::SetUpQueues(uint32_t least_buffer_bytes) {
   traits_.receive_entries = receive;
   const int socket = std::max(rte_eth_dev_socket_id(id_), 0);
   if (absl::Status status =
-          MakePools(std::max(traits_.mtu + kFrameOverhead, least_buffer_bytes),
+          MakePools(std::max(traits_.mtu + kFrameOverhead + kReceiveOverhead, least_buffer_bytes),
                     traits_.receive_queues * receive + traits_.send_queues * send + kBuffersInHand, socket);
       !status.ok()) {
     return status;

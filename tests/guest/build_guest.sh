@@ -39,7 +39,7 @@ build_initramfs() {
       order=$((order + 1))
     done < <(modprobe -d "$guest_modules" -S "$version" --show-depends "$module")
   done
-  cp "$here/inside/init" "$root/init" && chmod +x "$root/init" &&
+  cp "$here/init" "$root/init" && chmod +x "$root/init" &&
     (cd "$root" && find . | cpio --quiet -o -H newc | gzip) >"$guest_initramfs"
   local status=$?
   rm -rf "$root"
