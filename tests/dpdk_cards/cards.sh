@@ -1,12 +1,14 @@
 # The dpdk lane over network cards that QEMU emulates, each model's two cards joined by a link: handed to user space by
 # vfio-pci, named by PCI address, and kept by an IOMMU to memory that is theirs to read and write. Payloads are checked
-# on arrival; no packet may be damaged, and the IOMMU must have refused nothing.
+# on arrival; no packet may be damaged, the cards must have read where it lies what they may and copies of the rest, and
+# the IOMMU must have refused nothing.
 #   cards.sh FOLDER_OF_THE_BUILD MODEL ...      in the order in which the guest has them
 set -uo pipefail
 . "$(dirname "$0")/../guest/checks.sh"
-paceline=$1/bin/paceline
+paceline=$1/bin/paceline tests=$1/tests
 shift
 export PACELINE_KEY_FILE=none
+(umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >/run/key)
 load vfio-pci
 echo 256 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 
@@ -22,12 +24,12 @@ hand_over() {
 # faults: what the IOMMU refused to the cards.
 faults() { dmesg | grep 'DMAR: \[DMA'; }
 
-# pair NAME SETTINGS ARGUMENT ...: `paceline perf` between the two cards of the pair; SETTINGS are both processes'
-# own options.
+# pair NAME READ SETTINGS ARGUMENT ...: `paceline perf` between the two cards of the pair. READ: whether the cards are to
+# read payloads where they lie, "in_place" or "copies". SETTINGS are both processes' own options.
 port=18600
 pair() {
-  local name=$1 settings=$2 server status=1 try
-  shift 2
+  local name=$1 read=$2 settings=$3 server status=1 try in_place
+  shift 3
   port=$((port + 1))
   timeout 100 "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" $settings \
     >/run/server 2>&1 &
@@ -43,11 +45,19 @@ pair() {
   if ((status == 0)); then
     tail -n 1 /run/client
     ! grep -E '"port0_[rt]x_drops": [1-9]' /run/json || status=1
+    in_place=$(awk -F'[ ,:]+' '/"port0_tx_in_place"/ { sum += $3 } END { print sum + 0 }' /run/json)
+    echo "  $in_place packets read by the cards where their payload was"
+    if [[ $read == in_place ]]; then ((in_place > 0)) || status=1; else ((in_place == 0)) || status=1; fi
     ! faults || status=1
   else
     cat /run/server /run/client
   fi
   report "$model: $name" $status
+}
+
+# frames: the test program over the two cards.
+frames() {
+  PACELINE_TEST_CARDS="$first $second" timeout 100 "$tests/dpdk_cards_test" && ! faults
 }
 
 ipv4=(192.0.2.1/24 192.0.2.2/24)
@@ -58,10 +68,14 @@ for model in "$@"; do
   slot=$((slot + 2))
   hand_over "$first"
   hand_over "$second"
+  check "$model: frame by frame" frames
   addresses=("${ipv4[@]}")
-  for op in send write write_imm read atomic; do pair $op "" --op $op --size 20000 --iterations 50; done
-  pair "1 MiB in packets of 9,000 bytes" "--mtu 9000" --size 1M --iterations 10
+  for op in send write write_imm; do pair $op in_place "" --op $op --size 20000 --iterations 50; done
+  for op in read atomic; do pair $op copies "" --op $op --size 20000 --iterations 50; done
+  pair "1 MiB in packets of 9,000 bytes" in_place "--mtu 9000" --size 1M --iterations 10
+  PACELINE_KEY_FILE=/run/key pair "under a key" copies "" --size 20000 --iterations 50
+  PACELINE_KEY_FILE=/run/key PACELINE_ENCRYPT=1 pair "encrypted" copies "" --size 20000 --iterations 50
   addresses=("${ipv6[@]}")
-  pair "IPv6" "" --size 20000 --iterations 50
+  pair "IPv6" in_place "" --size 20000 --iterations 50
 done
 finish

@@ -72,6 +72,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "placed_writes") return s.placed_writes = text == "1", text == "0" || text == "1";
   if (key == "write_lag_us") return number(&s.write_lag_us);
   if (key == "burst_segments") return number(&s.burst_segments);
+  if (key == "reads_later") return s.reads_later = text == "1", text == "0" || text == "1";
   if (key == "path_bytes") return number(&s.path_bytes);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
@@ -157,6 +158,7 @@ Scenario ScenarioOf(uint64_t seed) {
   }
   if (s.carrier != Carrier::kFabric) s.burst_segments = pick(1u, 4u, 16u, 44u);
   if (s.carrier == Carrier::kPackets && s.handshake) s.path_bytes = pick(0u, 0u, 4224u, 4223u, 1472u, 700u);
+  if (s.carrier == Carrier::kPackets) s.reads_later = random.Chance(0.3);
   return s;
 }
 
@@ -193,6 +195,9 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
       (scenario.carrier != Carrier::kPackets || !scenario.handshake || scenario.path_bytes < 600)) {
     return absl::InvalidArgumentError("path_bytes needs carrier=packets and handshake=1, and is 600 at least");
   }
+  if (scenario.reads_later && scenario.carrier != Carrier::kPackets) {
+    return absl::InvalidArgumentError("reads_later needs carrier=packets");
+  }
   if (scenario.carrier != Carrier::kHca && (scenario.parked + scenario.write_lag_us > 0 || scenario.placed_writes)) {
     return absl::InvalidArgumentError("parked, placed_writes and write_lag_us need carrier=hca");
   }
@@ -222,8 +227,9 @@ std::string Describe(const Scenario& s) {
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
                    " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
-                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0, " write_lag_us=",
-                   s.write_lag_us, " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes),
+                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
+                   " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes,
+                   " reads_later=", s.reads_later ? 1 : 0),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

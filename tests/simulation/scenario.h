@@ -47,6 +47,7 @@ struct Scenario {
   uint32_t shortages = 0;       // times when a connection is full of receives that nobody will meet
   uint32_t revocations = 0;     // times when a side takes memory back that its peer may be using
   uint32_t burst_segments = 1;  // of a path that lanes want together; not of the fabric
+  bool reads_later = false;     // lanes of packets read payloads of registered memory when they arrive
   uint32_t path_bytes = 0;      // of the largest packets that pass, with a handshake over packets; 0: the ports' own
   // Receives that connections share; with a handshake only:
   uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own

@@ -46,6 +46,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     capabilities.entropies = scenario.entropies;
     if (!hca && scenario.burst_segments > 1) capabilities.least_guessed_bytes = 1;
     capabilities.burst_segments = scenario.burst_segments;
+    capabilities.reads_later = scenario.reads_later;
     capabilities.path_may_be_narrower = scenario.path_bytes > 0;
     capabilities.keeps_path_order = hca || scenario.reorder == 0;
     if (hca) {
@@ -114,7 +115,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
   };
   scripted_->SetHook([scenario, hca, well, is_lost, hold_back, dice = Random(random->Next()), network = scripted_](
                          NetworkPacket& packet, Fate& fate) mutable {
-    if (scenario.path_bytes > 0 && packet.bytes.size() + packet.phantom_bytes > scenario.path_bytes) {
+    if (scenario.path_bytes > 0 && packet.size() > scenario.path_bytes) {
       fate.drop = true;
       return;
     }

@@ -110,9 +110,9 @@ uint64_t CoreFixture::Note(uint32_t at, PostResult got, PostResult* wanted, Post
   return next_operation_++;
 }
 
-uint64_t CoreFixture::Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag, PostResult* result) {
+uint64_t CoreFixture::Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag, PostResult* result, RegionId region) {
   Posted posted;
-  const SendRequest request{.buffer = buffer.local(), .tag = tag, .user_data = next_operation_};
+  const SendRequest request{.buffer = buffer.local(region), .tag = tag, .user_data = next_operation_};
   return Note(from, endpoint(from).PostSend(connection(from), request, now(), &posted.id), result, posted);
 }
 
@@ -147,10 +147,10 @@ uint64_t CoreFixture::Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag, 
 }
 
 uint64_t CoreFixture::Write(uint32_t from, GuardedBuffer& buffer, const RemoteMemory& remote, uint64_t offset,
-                            PostResult* result) {
+                            PostResult* result, RegionId region) {
   Posted posted;
   const WriteRequest request{
-      .buffer = buffer.local(), .remote = remote, .remote_offset = offset, .user_data = next_operation_};
+      .buffer = buffer.local(region), .remote = remote, .remote_offset = offset, .user_data = next_operation_};
   return Note(from, endpoint(from).PostWrite(connection(from), request, now(), &posted.id), result, posted);
 }
 

@@ -55,14 +55,15 @@ class CoreFixture : public testing::Test {
 
   // Operations between hosts 0 and 1, posted by `from`. Each gets a number of its own, which is returned; 0 when the
   // post was refused (`result` says why, and the test fails unless it asked for the result).
-  uint64_t Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag = 0, PostResult* result = nullptr);
+  uint64_t Send(uint32_t from, GuardedBuffer& buffer, uint64_t tag = 0, PostResult* result = nullptr,
+                RegionId region = kUnregistered);
   uint64_t SendToReceive(uint32_t from, GuardedBuffer& buffer, uint64_t tag);
   uint64_t SendUnawaited(uint32_t from, GuardedBuffer& buffer, uint64_t tag);
   uint64_t SendImmediate(uint32_t from, GuardedBuffer& buffer, uint64_t tag, uint64_t immediate);
   uint64_t Receive(uint32_t at, GuardedBuffer& buffer, uint64_t tag = 0, uint64_t ignore = 0,
                    PostResult* result = nullptr, RegionId region = kUnregistered);
   uint64_t Write(uint32_t from, GuardedBuffer& buffer, const RemoteMemory& remote, uint64_t offset = 0,
-                 PostResult* result = nullptr);
+                 PostResult* result = nullptr, RegionId region = kUnregistered);
   uint64_t WriteImmediate(uint32_t from, GuardedBuffer& buffer, const RemoteMemory& remote, uint64_t offset,
                           uint64_t immediate);
   uint64_t Read(uint32_t from, GuardedBuffer& buffer, const RemoteMemory& remote, uint64_t offset = 0,

@@ -103,6 +103,12 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     }
     if (segment.payload_bytes > 0 && segment.payload == nullptr) {
       packet.phantom_bytes = segment.payload_bytes;
+    } else if (const std::shared_ptr<Lent> lent = LentAt(segment); lent != nullptr) {
+      ++late_packets_;
+      packet.add_payload = [lent, at = segment.payload - lent->base, count = segment.payload_bytes](auto& bytes) {
+        const uint8_t* from = (lent->returned ? lent->kept.data() : lent->base) + at;
+        bytes.insert(bytes.end(), from, from + count);
+      };
     } else if (segment.payload_bytes > 0) {
       const uint8_t* payload = PayloadOf(segment);
       if (payload != nullptr) packet.bytes.insert(packet.bytes.end(), payload, payload + segment.payload_bytes);
@@ -113,6 +119,35 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
   }
   ++counters_.tx_calls;
   return count;
+}
+
+std::shared_ptr<ScriptedLane::Lent> ScriptedLane::LentAt(const TxSegment& segment) const {
+  if (!segment.payload_stays || segment.payload_bytes == 0) return nullptr;
+  for (const std::shared_ptr<Lent>& lent : lent_) {
+    const bool begins = segment.payload >= lent->base && segment.payload < lent->base + lent->bytes;
+    if (begins && segment.payload_bytes <= lent->bytes - static_cast<size_t>(segment.payload - lent->base)) return lent;
+  }
+  return nullptr;
+}
+
+bool ScriptedLane::LendMemory(const LaneMemory& memory) {
+  if (!capabilities_.reads_later) network_->NoteViolation(name_ + ": memory was lent to a lane that reads none");
+  lent_.push_back(
+      std::make_shared<Lent>(Lent{.base = static_cast<const uint8_t*>(memory.base), .bytes = memory.bytes}));
+  return true;
+}
+
+void ScriptedLane::ReturnMemory(const LaneMemory& memory) {
+  const auto found = std::find_if(lent_.begin(), lent_.end(), [&memory](const std::shared_ptr<Lent>& lent) {
+    return lent->base == memory.base && lent->bytes == memory.bytes;
+  });
+  if (found == lent_.end()) {
+    network_->NoteViolation(name_ + ": memory was given back that was not lent");
+    return;
+  }
+  (*found)->kept.assign((*found)->base, (*found)->base + (*found)->bytes);
+  (*found)->returned = true;
+  lent_.erase(found);
 }
 
 bool ScriptedLane::Place(const NetworkPacket&) {
@@ -126,6 +161,7 @@ void ScriptedLane::Deliver(NetworkPacket packet) {
     ++counters_.rx_drops;
     return;
   }
+  if (packet.add_payload) packet.add_payload(packet.bytes);
   if (packet.kind == SegmentKind::kWrite && !Place(packet)) return;
   HandOut(std::move(packet));
 }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,9 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   size_t Send(std::span<const TxSegment> segments) override;
   void GuessPlacement(const PlacementGuess& guess) override { guess_ = guess; }
   size_t Receive(std::span<RxSegment> out, Time now) override;
+  // With reads_later: what is lent is read when a packet arrives at the other end, no sooner.
+  bool LendMemory(const LaneMemory& memory) override;
+  void ReturnMemory(const LaneMemory& memory) override;
 
   uint32_t port() const { return port_; }
   // How many segments one Send takes at most: a small number exercises back-pressure.
@@ -53,6 +57,9 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   void set_reach(std::function<bool(uint32_t port)> reach) { reach_ = std::move(reach); }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
+  // Memory that is lent now, and packets whose payload was to be read later.
+  size_t lent() const { return lent_.size(); }
+  uint64_t late_packets() const { return late_packets_; }
 
  protected:
   // Where the payload of a segment can be read.
@@ -70,6 +77,13 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
     uint32_t port = 0;
     uint32_t references = 0;
   };
+  struct Lent {
+    const uint8_t* base = nullptr;
+    size_t bytes = 0;
+    std::vector<uint8_t> kept;  // what was there when it was given back
+    bool returned = false;
+  };
+  std::shared_ptr<Lent> LentAt(const TxSegment& segment) const;
   void CheckSegment(const TxSegment& segment);
   void Deliver(NetworkPacket packet) override;
   void PutWhereGuessed(std::span<RxSegment> segments);
@@ -87,6 +101,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   LaneCounters counters_;
   std::map<uint32_t, Peer> peers_;  // by number
   uint32_t next_peer_ = 1;
+  std::vector<std::shared_ptr<Lent>> lent_;
+  uint64_t late_packets_ = 0;
   PlacementGuess guess_;  // for the next Receive
   std::vector<std::vector<uint8_t>> guessed_headers_;
   std::deque<NetworkPacket> arrived_;

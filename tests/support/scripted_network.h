@@ -35,8 +35,9 @@ struct NetworkPacket {
   uint16_t entropy = 0;
   uint32_t header_bytes = 0;
   uint32_t payload_bytes = 0;
-  std::vector<uint8_t> bytes;  // header and payload; of a phantom payload nothing
-  uint32_t phantom_bytes = 0;  // payload without contents
+  std::vector<uint8_t> bytes;                              // header and payload; of a phantom payload nothing
+  uint32_t phantom_bytes = 0;                              // payload without contents
+  std::function<void(std::vector<uint8_t>&)> add_payload;  // of a lane that reads later: called when it arrives
   bool congestion_experienced = false;
   bool trimmed = false;
   uint32_t connection = 0;  // writes
@@ -47,10 +48,14 @@ struct NetworkPacket {
   uint64_t opened = 0;  // writes: how many packets had been sent in this network when that way was opened
   Time sent_at;
 
+  // Of all of it, also of what is not there yet or never.
+  size_t size() const { return bytes.size() + phantom_bytes + (add_payload ? payload_bytes : 0); }
+
   // Cuts the payload, as a trimming switch does.
   void Trim() {
     bytes.resize(header_bytes);
     phantom_bytes = 0;
+    add_payload = nullptr;
     trimmed = true;
   }
 };

@@ -71,6 +71,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
     return lanes_[port]->RegisterMemory(memory);
   }
   void DeregisterMemory(uint32_t port, uint64_t key) override { lanes_[port]->DeregisterMemory(key); }
+  bool LendMemory(uint32_t port, const LaneMemory& memory) override { return lanes_[port]->LendMemory(memory); }
+  void ReturnMemory(uint32_t port, const LaneMemory& memory) override { lanes_[port]->ReturnMemory(memory); }
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override {
     lanes_[port]->ResetPath(peer, connection, entropy);
   }

@@ -111,6 +111,10 @@ RegionId Endpoint::Impl::AddRegion(Region region) {
     if (port.capabilities.remote_placement && region.kind != MemoryKind::kPhantom) {
       region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.ForLanes());
     }
+    if (port.capabilities.reads_later && region.kind == MemoryKind::kHost &&
+        context_.environment->LendMemory(port.index, region.ForLanes())) {
+      region.lent_ports |= static_cast<uint8_t>(1u << port.index);
+    }
   }
   const RegionId id = context_.memory.Add(region);
   if (id == kUnregistered) DeregisterFromLanes(region);
@@ -121,6 +125,9 @@ void Endpoint::Impl::DeregisterFromLanes(const Region& region) {
   for (const Port& port : context_.ports) {
     const uint64_t key = region.lane_keys[port.index];
     if (key != 0) context_.environment->DeregisterMemory(port.index, key);
+    if ((region.lent_ports >> port.index & 1) != 0) {
+      context_.environment->ReturnMemory(port.index, region.ForLanes());
+    }
   }
 }
 

@@ -96,6 +96,13 @@ class EndpointEnvironment {
   }
   virtual uint64_t RegisterMemory(uint32_t port, const LaneMemory& memory) = 0;  // Lane::RegisterMemory
   virtual void DeregisterMemory(uint32_t port, uint64_t key) = 0;
+  virtual bool LendMemory(uint32_t port, const LaneMemory& memory) {  // Lane::LendMemory
+    (void)port, (void)memory;
+    return false;
+  }
+  virtual void ReturnMemory(uint32_t port, const LaneMemory& memory) {  // Lane::ReturnMemory
+    (void)port, (void)memory;
+  }
   virtual void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {  // Lane::ResetPath
     (void)port, (void)peer, (void)connection, (void)entropy;
   }

@@ -48,6 +48,7 @@ TxMessage* Endpoint::Impl::NewMessage(Operation operation, wire::MessageKind kin
   message->payload_bytes = message->length = buffer.bytes;
   message->region = buffer.region;
   message->device = context_.memory.DeviceOf(buffer.region);
+  message->stays = buffer.region != kUnregistered && message->device == kNoDevice;
   message->user_data = user_data;
   return message;
 }

@@ -22,6 +22,7 @@ struct Region {
   uint64_t key = 0;
   uint64_t origin = 0;  // offset by which remote operations name its first byte
   std::array<uint64_t, limits::kMaxPorts> lane_keys{};
+  uint8_t lent_ports = 0;  // bit per port whose lane reads payloads from it later
   // kDevice, as LaneMemory:
   int device = kNoDevice;
   int dma_buf = -1;

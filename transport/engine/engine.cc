@@ -72,6 +72,7 @@ struct Engine::PortState {
       }
       TxSegment copy = segment;
       copy.header = bytes.data();
+      copy.payload_stays = false;
       if (segment.payload != nullptr) copy.payload = bytes.data() + segment.header_bytes;
       held.push_back(copy);
     }
@@ -268,6 +269,10 @@ uint64_t Engine::RegisterMemory(uint32_t port, const LaneMemory& memory) {
 }
 
 void Engine::DeregisterMemory(uint32_t port, uint64_t key) { lanes_[port]->DeregisterMemory(key); }
+
+bool Engine::LendMemory(uint32_t port, const LaneMemory& memory) { return lanes_[port]->LendMemory(memory); }
+
+void Engine::ReturnMemory(uint32_t port, const LaneMemory& memory) { lanes_[port]->ReturnMemory(memory); }
 
 void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {
   lanes_[port]->ResetPath(peer, connection, entropy);

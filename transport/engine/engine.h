@@ -81,6 +81,8 @@ class Engine final : private EndpointEnvironment {
   size_t RoomTo(uint32_t port, uint32_t peer) override;
   uint64_t RegisterMemory(uint32_t port, const LaneMemory& memory) override;
   void DeregisterMemory(uint32_t port, uint64_t key) override;
+  bool LendMemory(uint32_t port, const LaneMemory& memory) override;
+  void ReturnMemory(uint32_t port, const LaneMemory& memory) override;
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
   void FenceWrites(uint32_t port, ConnectionId connection) override;

@@ -45,6 +45,8 @@ struct LaneCapabilities {
   bool shares_memory = false;         // whom it reaches, no other lane reaches faster: peers of this host
   uint32_t least_guessed_bytes = 0;   // of payloads whose place is worth guessing (Lane::GuessPlacement); 0: none is
   bool costly_receive = false;        // Receive makes a system call, even when there is nothing
+  bool reads_later = false;  // payloads that stay (TxSegment::payload_stays) in memory that was lent to the lane are
+                             // read after Send has taken them
   bool keeps_bytes_intact = false;    // nothing on the way damages bits: a checksum over payloads would find nothing
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
   uint32_t burst_bytes = 0;           // where it is bytes that bound a burst: so many, of smaller packets more; else 0
@@ -77,17 +79,20 @@ struct LaneMemory {
 // kFenced: nothing that travelled; Receive tells that a fence holds (Lane::FenceWrites).
 enum class SegmentKind : uint8_t { kPacket, kWrite, kFenced };
 
-// One segment to send. Pointers are borrowed until Lane::Send has taken the segment.
+// One segment to send. Pointers are borrowed until Lane::Send has taken the segment; lanes that read later (see
+// LaneCapabilities) have more time for payloads that stay in memory that was lent to them.
 struct TxSegment {
   SegmentKind kind = SegmentKind::kPacket;
-  bool ecn_capable = false;   // ask switches to mark rather than drop
-  bool control = false;       // acknowledgements, grants, requests: may use a priority queue, never trimmed
-  bool expendable = false;    // an answer to somebody who may not exist: dropped rather than that others wait for it
-  bool telemetry = false;     // packets: ask switches for in-band telemetry; without the capability ignored
-  uint16_t entropy = 0;       // in [0, capabilities().entropies): chooses the route; who gets a packet of entropy 0
-                              // can answer to its source
-  uint32_t peer = 0;          // from Lane::OpenPeer
-  uint16_t header_bytes = 0;  // packets: bytes at `header`
+  bool ecn_capable = false;    // ask switches to mark rather than drop
+  bool control = false;        // acknowledgements, grants, requests: may use a priority queue, never trimmed
+  bool expendable = false;     // an answer to somebody who may not exist: dropped rather than that others wait for it
+  bool payload_stays = false;  // packets: what is at `payload` is its owner's, who leaves it as it is until the packet
+                               // has arrived; should he not, its receiver finds out by a checksum
+  bool telemetry = false;      // packets: ask switches for in-band telemetry; without the capability ignored
+  uint16_t entropy = 0;        // in [0, capabilities().entropies): chooses the route; who gets a packet of entropy 0
+                               // can answer to its source
+  uint32_t peer = 0;           // from Lane::OpenPeer
+  uint16_t header_bytes = 0;   // packets: bytes at `header`
   uint32_t payload_bytes = 0;
   const uint8_t* header = nullptr;
   const uint8_t* payload =
@@ -143,6 +148,7 @@ struct LaneStatus {
 struct LaneCounters {
   uint64_t tx_packets = 0, tx_bytes = 0, tx_calls = 0, tx_drops = 0;
   uint64_t rx_packets = 0, rx_bytes = 0, rx_calls = 0, rx_drops = 0;
+  uint64_t tx_in_place = 0;
 };
 
 class Lane {
@@ -200,6 +206,16 @@ class Lane {
   virtual void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) {
     (void)peer, (void)connection, (void)entropy;
   }
+  // Lanes that read later: payloads may be read from this memory of the host, until ReturnMemory is told the same.
+  // False: they are not, and it need not be returned.
+  virtual bool LendMemory(const LaneMemory& memory) {
+    (void)memory;
+    return false;
+  }
+  // No payload that is sent from now on is read from it. For what was sent before, the lane keeps the pages that were
+  // there: their owner may do with his addresses what he likes.
+  virtual void ReturnMemory(const LaneMemory& memory) { (void)memory; }
+
   // Lanes with remote_placement: nothing that was written for this connection of the peer is read from memory any more.
   virtual void EndWrites(uint32_t peer, uint32_t connection) { (void)peer, (void)connection; }
   // Lanes with remote_placement, the side that is written to: what peers have written for this connection of ours and

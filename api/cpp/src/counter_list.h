@@ -15,15 +15,16 @@
 namespace paceline::api {
 
 // X(field, unit, meaning), of LaneCounters.
-#define PACELINE_LANE_COUNTERS(X)                                              \
-  X(tx_packets, "packets", "packets handed to the network")                    \
-  X(tx_bytes, "bytes", "their bytes, Paceline headers and payload")            \
-  X(tx_calls, "calls", "system calls that sent them")                          \
-  X(tx_drops, "packets", "packets taken from the core that could not be sent") \
-  X(rx_packets, "packets", "packets that arrived")                             \
-  X(rx_bytes, "bytes", "their bytes, Paceline headers and payload")            \
-  X(rx_calls, "calls", "system calls that received something")                 \
-  X(rx_drops, "packets", "packets that the port or the kernel dropped for want of buffer, and damaged ones")
+#define PACELINE_LANE_COUNTERS(X)                                                                            \
+  X(tx_packets, "packets", "packets handed to the network")                                                  \
+  X(tx_bytes, "bytes", "their bytes, Paceline headers and payload")                                          \
+  X(tx_calls, "calls", "system calls that sent them")                                                        \
+  X(tx_drops, "packets", "packets taken from the core that could not be sent")                               \
+  X(rx_packets, "packets", "packets that arrived")                                                           \
+  X(rx_bytes, "bytes", "their bytes, Paceline headers and payload")                                          \
+  X(rx_calls, "calls", "system calls that received something")                                               \
+  X(rx_drops, "packets", "packets that the port or the kernel dropped for want of buffer, and damaged ones") \
+  X(tx_in_place, "packets", "of those sent, over dpdk: their payload was read where it lay, not copied by the lane")
 
 // X(field, unit, meaning), of ImpairCounters.
 #define PACELINE_IMPAIR_COUNTERS(X)                                        \

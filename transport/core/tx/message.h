@@ -70,6 +70,7 @@ struct TxMessage {
   uint8_t* answer_buffer = nullptr;      // where it goes
   RegionId region = kUnregistered;       // of the local buffer
   int device = kNoDevice;                // the GPU in whose memory that is
+  bool stays = false;                    // `data` does, and is registered: see TxSegment::payload_stays
   bool tells = false;                    // answers: ends in a completion that tells of the read
   uint64_t user_data = 0;
   OperationId operation_id = 0;

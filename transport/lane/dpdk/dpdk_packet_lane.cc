@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
 #include "transport/lane/dpdk/dpdk_memif.h"
+#include "transport/lane/dpdk/dpdk_memory.h"
 #include "transport/lane/dpdk/dpdk_peers.h"
 #include "transport/lane/dpdk/dpdk_receiver.h"
 #include "transport/lane/dpdk/dpdk_sender.h"
@@ -41,7 +42,7 @@ class DpdkLane final : public Lane {
         capabilities_(MakeCapabilities(*port_, own_, options)),
         neighbours_({own_.source_mac, own_.version, own_.source, device.prefix_bits, device.gateway}),
         peers_(own_, &neighbours_),
-        sender_(port_.get(), &neighbours_, capabilities_.max_packet_bytes),
+        sender_(port_.get(), &memory_, &neighbours_, capabilities_.max_packet_bytes),
         receiver_(port_.get(), &neighbours_, own_) {
     name_ = absl::StrCat("dpdk:", port_->name(), " ", FormatLaneAddress(address_));
     if (const std::string& shortfall = port_->traits().queue_shortfall; !shortfall.empty()) {
@@ -62,6 +63,8 @@ class DpdkLane final : public Lane {
   size_t RoomTo(uint32_t peer) override;
   size_t Send(std::span<const TxSegment> segments) override;
   size_t Receive(std::span<RxSegment> out, Time now) override;
+  bool LendMemory(const LaneMemory& memory) override;
+  void ReturnMemory(const LaneMemory& memory) override { memory_.Return(memory); }
 
  private:
   static FrameFlow MakeFlow(const DpdkPort& port, const DpdkDevice& device, const DpdkLaneOptions& options);
@@ -69,8 +72,11 @@ class DpdkLane final : public Lane {
 
   void TalkToNeighbours(Time now);
   void LookAtPort(Time now);
+  // Of memory that was given back, what the driver has let go of.
+  void UnmapReturned();
 
   FileDescriptor lock_;
+  DpdkMemory memory_;
   std::unique_ptr<DpdkPort> port_;
   FrameFlow own_;
   LaneAddress address_;
@@ -85,7 +91,7 @@ class DpdkLane final : public Lane {
   uint32_t neighbour_changes_ = 0;
   Time next_look_;
   Time next_restart_;
-  bool conflict_is_said_ = false;
+  bool conflict_is_said_ = false, shortage_is_said_ = false;
   uint64_t missed_ = 0;  // packets, as the port counts those that found no buffer
 };
 
@@ -109,6 +115,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   result.ecn = true;
   result.rx_timestamps = port.arrival_times().has_value();
   result.this_machine_only = traits.this_machine_only;
+  result.reads_later = traits.reads_later;
   result.keeps_bytes_intact = traits.this_machine_only;
   result.delay_error = kDelayError;
   result.burst_segments = kBurstSegments;
@@ -144,6 +151,23 @@ size_t DpdkLane::Receive(std::span<RxSegment> out, Time now) {
   return count;
 }
 
+void DpdkLane::UnmapReturned() {
+  if (!memory_.has_returned()) return;
+  port_->FreeSent();
+  memory_.UnmapReturned();
+}
+
+bool DpdkLane::LendMemory(const LaneMemory& memory) {
+  UnmapReturned();
+  const absl::Status status = memory_.Lend(memory);
+  if (!status.ok() && status.code() == absl::StatusCode::kResourceExhausted &&
+      !std::exchange(shortage_is_said_, true)) {
+    std::fprintf(stderr, "paceline: %s: payload in %zu bytes of memory is copied, not read by the card: %s.\n",
+                 name_.c_str(), memory.bytes, std::string(status.message()).c_str());
+  }
+  return status.ok();
+}
+
 void DpdkLane::TalkToNeighbours(Time now) {
   for (int i = 0; port_->started() && i < kNeighbourFramesPerPoll; ++i) {
     const auto frame = neighbours_.PollTransmit(now);
@@ -158,6 +182,7 @@ void DpdkLane::TalkToNeighbours(Time now) {
 void DpdkLane::LookAtPort(Time now) {
   next_look_ = now + kLookInterval;
   port_->ReadClock();
+  UnmapReturned();
   const bool up = port_->LinkUp();
   if (up != status_.up) {
     status_.up = up;

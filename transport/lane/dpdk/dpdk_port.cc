@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/lane/dpdk/dpdk_af_packet.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
+#include "transport/lane/dpdk/dpdk_memory.h"
 #include "transport/lane/dpdk/dpdk_queues.h"
 
 namespace paceline {
@@ -35,7 +36,8 @@ constexpr unsigned kAfXdpBuffers = 4096;
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
-// What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a virtio-net.
+// What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a
+// virtio-net.
 constexpr uint32_t kReceiveOverhead = 2 * 4 + 12;
 // A process at the other end of a memif, or a card that finds its link, may take so long at the start.
 constexpr int kStartAttempts = 200;
@@ -166,9 +168,10 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   traits_.physical = software == nullptr;
   traits_.this_machine_only = device.is_own_pair || (software != nullptr && software->stays_here);
   traits_.is_memif_client = traits_.driver == "net_memif" && !absl::StrContains(device.devargs, "role=server");
-  traits_.copies_while_sending = software != nullptr && software->copies_while_sending &&
-                                 (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0 &&
+  const bool takes_pieces = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  traits_.copies_while_sending = software != nullptr && software->copies_while_sending && takes_pieces &&
                                  !absl::StrContains(device.devargs, "zero-copy=yes");
+  traits_.reads_later = traits_.physical && takes_pieces && DpdkMemory::IsPossible(rte_dev_name(info.device));
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.stamps_arrivals = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0;
@@ -203,7 +206,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   rte_eth_conf conf{};
   conf.rxmode.mtu = keeps_to_mtu ? traits_.mtu : std::min<uint32_t>(traits_.mtu, driver_mtu);
   if (traits_.finishes_udp_checksums) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-  if (traits_.copies_while_sending) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (traits_.copies_while_sending || traits_.reads_later) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   if (traits_.checks_udp_checksums) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (traits_.stamps_arrivals) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
   DpdkQueueOffer offer{info.max_rx_queues, info.max_tx_queues,
@@ -275,11 +278,13 @@ absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socke
   } else {
     pool_ = rte_pktmbuf_pool_create(name.c_str(), count, kCacheBuffers, 0, static_cast<uint16_t>(room), socket);
   }
-  if (pool_ != nullptr && traits_.copies_while_sending) {
-    references_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), kBuffersInHand, kCacheBuffers,
-                                          0, 0, socket);
+  const bool refers = traits_.copies_while_sending || traits_.reads_later;
+  if (pool_ != nullptr && refers) {
+    const unsigned most = traits_.reads_later ? std::min(count, PayloadLoans::kMost) : kBuffersInHand;
+    references_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), most, kCacheBuffers, 0, 0,
+                                          socket);
   }
-  if (pool_ != nullptr && (references_ != nullptr || !traits_.copies_while_sending)) return absl::OkStatus();
+  if (pool_ != nullptr && (references_ != nullptr || !refers)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "DPDK port ", name_, ": no memory for ", count, " buffers of ", room, " bytes (", rte_strerror(rte_errno),
       "): reserve more hugepages, or give more without them: PACELINE_DPDK_EAL=\"-m 512\""));
@@ -323,6 +328,10 @@ DpdkPort::~DpdkPort() {
   for (rte_mempool* pool : {pool_, references_}) {
     if (pool != nullptr && rte_mempool_full(pool) != 0) rte_mempool_free(pool);
   }
+}
+
+void DpdkPort::FreeSent() const {
+  for (uint16_t queue = 0; started_ && queue < traits_.send_queues; ++queue) rte_eth_tx_done_cleanup(id_, queue, 0);
 }
 
 bool DpdkPort::LinkUp() const {

@@ -26,8 +26,10 @@ struct DpdkPortTraits {
   bool this_machine_only = false;  // nothing at its other end leads to a network, as a switch of software may
   bool is_memif_client = false;    // who connects; if the server goes, it has to do so again
   // The driver has copied what a buffer refers to when its send call returns, and takes buffers in pieces: payload then
-  // leaves from where it lies. A card reads buffers later, when the payload may be its owner's again.
+  // leaves from where it lies.
   bool copies_while_sending = false;
+  // A card that takes buffers in pieces and reads them later, and for which memory can be mapped (DpdkMemory).
+  bool reads_later = false;
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
   bool stamps_arrivals = false;         // it says so; see DpdkPort::arrival_times
@@ -51,9 +53,8 @@ class DpdkPort {
   const std::string& name() const { return name_; }
   const DpdkPortTraits& traits() const { return traits_; }
   rte_mempool* pool() const { return pool_; }  // buffers that hold a whole frame
-  rte_mempool* references() const {
-    return references_;
-  }  // ones that refer to memory elsewhere; with copies_while_sending
+  // Ones that refer to memory elsewhere; with copies_while_sending or reads_later.
+  rte_mempool* references() const { return references_; }
 
   // When packets came. Nothing: the port does not stamp them, or its clock cannot be read.
   const std::optional<DpdkArrivalTimes>& arrival_times() const { return arrival_times_; }
@@ -68,6 +69,8 @@ class DpdkPort {
   bool LinkUp() const;
   // Stops and starts it: a memif client connects to a server that has come back.
   void Restart();
+  // Asks the driver to let go of the buffers that have been sent, which it does by and by; not every driver can.
+  void FreeSent() const;
 
  private:
   DpdkPort(uint16_t id, std::string name, bool attached_here)

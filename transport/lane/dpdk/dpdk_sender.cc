@@ -10,6 +10,7 @@ namespace paceline {
 namespace {
 
 constexpr uint32_t kReferFrom = 256;        // bytes of payload
+constexpr uint32_t kCardReferFrom = 1024;   // the same for cards, which fetch another descriptor for it
 constexpr uint16_t kFirstOtherPort = 1024;  // entropies whose sum is past the last port go on here
 constexpr uint32_t kPorts = 65536;
 
@@ -21,21 +22,11 @@ uint16_t SourcePort(uint16_t own, uint16_t entropy) {
   return static_cast<uint16_t>(port < kPorts ? port : port - kPorts + kFirstOtherPort);
 }
 
-// The count of references that a buffer gives back when it is freed; nobody owns the memory, so nothing ends at zero.
-rte_mbuf_ext_shared_info* Unowned() {
-  static rte_mbuf_ext_shared_info* const info = [] {
-    auto* made = new rte_mbuf_ext_shared_info{};
-    made->free_cb = [](void*, void*) {};
-    rte_mbuf_ext_refcnt_set(made, 1);
-    return made;
-  }();
-  return info;
-}
-
 }  // namespace
 
-DpdkSender::DpdkSender(const DpdkPort* port, Neighbours* neighbours, uint32_t max_packet_bytes)
-    : port_(port), neighbours_(neighbours), max_packet_bytes_(max_packet_bytes) {
+DpdkSender::DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours,
+                       uint32_t max_packet_bytes)
+    : port_(port), memory_(memory), neighbours_(neighbours), max_packet_bytes_(max_packet_bytes) {
   held_.reserve(kMostHeld);
 }
 
@@ -66,12 +57,18 @@ size_t DpdkSender::WriteHeaders(const TxSegment& segment, const DpdkPeers::Peer&
   return bytes;
 }
 
+const PayloadLoans* DpdkSender::LoanFor(const TxSegment& segment) const {
+  if (port_->traits().copies_while_sending) return segment.payload_bytes >= kReferFrom ? &brief_ : nullptr;
+  const bool is_lasting = segment.payload_stays && segment.payload_bytes >= kCardReferFrom;
+  return is_lasting ? memory_->Find(segment.payload, segment.payload_bytes) : nullptr;
+}
+
 rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to,
                             bool may_refer) {
   rte_mbuf* frame = rte_pktmbuf_alloc(port_->pool());
   if (frame == nullptr) return nullptr;
-  rte_mbuf* reference =
-      may_refer && segment.payload_bytes >= kReferFrom ? rte_pktmbuf_alloc(port_->references()) : nullptr;
+  const PayloadLoans* loans = may_refer ? LoanFor(segment) : nullptr;
+  rte_mbuf* reference = loans != nullptr ? rte_pktmbuf_alloc(port_->references()) : nullptr;
   const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
 
   auto* out = rte_pktmbuf_mtod(frame, uint8_t*);
@@ -92,8 +89,9 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
   frame->pkt_len = static_cast<uint32_t>(bytes);
   if (refer) {
     const auto length = static_cast<uint16_t>(segment.payload_bytes);
-    rte_mbuf_ext_refcnt_update(Unowned(), 1);
-    rte_pktmbuf_attach_extbuf(reference, const_cast<uint8_t*>(segment.payload), RTE_BAD_IOVA, length, Unowned());
+    // Cards that read later use the process's own addresses.
+    rte_pktmbuf_attach_extbuf(reference, const_cast<uint8_t*>(segment.payload),
+                              reinterpret_cast<rte_iova_t>(segment.payload), length, loans->Add());
     reference->data_off = 0;
     reference->data_len = length;
     frame->next = reference;
@@ -123,7 +121,10 @@ size_t DpdkSender::Flush(uint16_t queue, bool link_up, LaneCounters& counters) {
   ++counters.tx_calls;
   size_t settled = rte_eth_tx_burst(port_->id(), queue, batch_.data(), static_cast<uint16_t>(batch_size_));
   counters.tx_packets += settled;
-  for (size_t i = 0; i < settled; ++i) counters.tx_bytes += batch_bytes_[i];
+  for (const Batched& sent : std::span(batched_).first(settled)) {
+    counters.tx_bytes += sent.bytes;
+    counters.tx_in_place += sent.in_place ? 1 : 0;
+  }
   if (settled < batch_size_) {
     rte_pktmbuf_free_bulk(&batch_[settled], static_cast<unsigned>(batch_size_ - settled));
     if (!link_up) {
@@ -137,7 +138,6 @@ size_t DpdkSender::Flush(uint16_t queue, bool link_up, LaneCounters& counters) {
 
 size_t DpdkSender::Send(std::span<const TxSegment> segments, const DpdkPeers& peers, bool link_up,
                         LaneCounters& counters) {
-  const bool may_refer = port_->traits().copies_while_sending;
   headers_.Forget();
   size_t taken = 0;
   while (taken < segments.size()) {
@@ -152,11 +152,11 @@ size_t DpdkSender::Send(std::span<const TxSegment> segments, const DpdkPeers& pe
       const MacAddress* to = neighbours_->Find(peer.neighbour);
       unsent = to == nullptr;
       if (unsent) break;
-      rte_mbuf* frame = Build(segment, peer, *to, may_refer);
+      rte_mbuf* frame = Build(segment, peer, *to, true);
       exhausted = frame == nullptr;
       if (exhausted) break;
       batch_[batch_size_] = frame;
-      batch_bytes_[batch_size_++] = SizeOf(segment);
+      batched_[batch_size_++] = {SizeOf(segment), frame->nb_segs > 1};
     }
     const size_t settled = Flush(queue, link_up, counters);
     const bool full = settled < built - taken;

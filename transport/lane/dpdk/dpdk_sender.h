@@ -1,9 +1,10 @@
 // The sending half of a dpdk lane: a frame for each segment, bursts of frames for the port.
 //
-// The headers of frame and packet are written into a buffer of the port's. The payload is copied behind them, or, where
-// the driver copies by itself while it sends (DpdkPortTraits::copies_while_sending), referred to where it lies; small
+// The headers of frame and packet are written into a buffer of the port's. The payload is copied behind them, or
+// referred to where it lies: all of it where the driver copies by itself while it sends
+// (DpdkPortTraits::copies_while_sending), and where a card reads it later what stays and was lent (DpdkMemory). Small
 // ones are always copied, which costs less than a second buffer, and so are all while there is no buffer to refer by.
-// So memory is borrowed no longer than a call of Send.
+// That is on loan (PayloadLoans) until the driver lets go of the buffer.
 //
 // What is for a neighbour that is being asked for waits here, within a bound.
 //
@@ -15,8 +16,10 @@
 #include <span>
 #include <vector>
 
+#include "transport/lane/dpdk/dpdk_memory.h"
 #include "transport/lane/dpdk/dpdk_peers.h"
 #include "transport/lane/dpdk/dpdk_port.h"
+#include "transport/lane/dpdk/payload_loans.h"
 #include "transport/lane/ethernet/burst_headers.h"
 #include "transport/lane/ethernet/neighbours.h"
 #include "transport/lane/lane.h"
@@ -30,7 +33,7 @@ class DpdkSender {
   static constexpr size_t kMostHeld = 64;  // frames that wait for neighbours
 
   // The pointers outlive this. `max_packet_bytes`: larger segments are dropped and counted.
-  DpdkSender(const DpdkPort* port, Neighbours* neighbours, uint32_t max_packet_bytes);
+  DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours, uint32_t max_packet_bytes);
   ~DpdkSender();
   DpdkSender(const DpdkSender&) = delete;
   DpdkSender& operator=(const DpdkSender&) = delete;
@@ -54,11 +57,18 @@ class DpdkSender {
     uint16_t queue = 0;
   };
 
+  struct Batched {
+    uint32_t bytes = 0;
+    bool in_place = false;
+  };
+
   bool Sendable(const TxSegment& segment, const DpdkPeers& peers) const;
   // Returns how many bytes.
   size_t WriteHeaders(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, uint8_t* out);
   // A buffer with the whole frame, or nullptr when there is none left.
   rte_mbuf* Build(const TxSegment& segment, const DpdkPeers::Peer& peer, const MacAddress& to, bool may_refer);
+  // What a buffer that refers to the payload holds; nullptr: the payload is to be copied.
+  const PayloadLoans* LoanFor(const TxSegment& segment) const;
   void Hold(const TxSegment& segment, const DpdkPeers::Peer& peer, LaneCounters& counters);
   // All segments of one path leave by one queue, so that they stay in order.
   uint16_t QueueOf(const TxSegment& segment) const {
@@ -68,11 +78,13 @@ class DpdkSender {
   size_t Flush(uint16_t queue, bool link_up, LaneCounters& counters);
 
   const DpdkPort* port_;
+  const DpdkMemory* memory_;
+  PayloadLoans brief_;  // of what is read before Send returns
   Neighbours* neighbours_;
   uint32_t max_packet_bytes_;
   BurstHeaders headers_;
   std::array<rte_mbuf*, kBatch> batch_{};
-  std::array<uint32_t, kBatch> batch_bytes_{};
+  std::array<Batched, kBatch> batched_{};
   size_t batch_size_ = 0;
   std::vector<Held> held_;
 };

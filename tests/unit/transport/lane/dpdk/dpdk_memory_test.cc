@@ -1,0 +1,203 @@
+// Memory that is lent to a port: what of it a card may read, and for how long. No card is needed: DPDK's question to
+// the IOMMU is answered by this program, which keeps what would be mapped.
+#include "transport/lane/dpdk/dpdk_memory.h"
+
+#include <gmock/gmock.h>
+#include <rte_errno.h>
+#include <rte_vfio.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What is mapped, by address; each at its own.
+std::map<uint64_t, uint64_t>& Mapped() {
+  static std::map<uint64_t, uint64_t> mapped;
+  return mapped;
+}
+bool refuses = false;
+
+constexpr size_t kPage = 4096;
+
+class DpdkMemoryTest : public DpdkTest {
+ protected:
+  static constexpr size_t kPages = 64;
+  DpdkMemoryTest()
+      : base_(static_cast<uint8_t*>(
+            mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  ~DpdkMemoryTest() override {
+    EXPECT_TRUE(Mapped().empty()) << "nothing stays behind";
+    munmap(base_, kPages * kPage);
+  }
+  // From the beginning of the pages, in bytes.
+  LaneMemory At(size_t offset, size_t bytes) const { return {.base = base_ + offset, .bytes = bytes}; }
+  static void Free(rte_mbuf_ext_shared_info* info) {  // as the driver does with a buffer
+    if (rte_mbuf_ext_refcnt_update(info, -1) == 0) info->free_cb(nullptr, info->fcb_opaque);
+  }
+  std::map<uint64_t, uint64_t> Pages(size_t first, size_t count) const {
+    return {{reinterpret_cast<uint64_t>(base_) + first * kPage, count * kPage}};
+  }
+
+  uint8_t* base_;
+};
+
+TEST_F(DpdkMemoryTest, WholePagesInsideAreMapped) {
+  DpdkMemory memory;
+  ASSERT_TRUE(memory.Lend(At(100, 10 * kPage)).ok());
+  EXPECT_EQ(Mapped(), Pages(1, 9));
+  EXPECT_EQ(memory.Find(base_ + kPage - 1, 100), nullptr);
+  EXPECT_NE(memory.Find(base_ + kPage, 9 * kPage), nullptr);
+  EXPECT_EQ(memory.Find(base_ + kPage, 9 * kPage + 1), nullptr);
+  EXPECT_NE(memory.Find(base_ + 10 * kPage - 1, 1), nullptr);
+  EXPECT_EQ(memory.Find(base_ + 10 * kPage, 1), nullptr);
+  memory.Return(At(100, 10 * kPage));
+  EXPECT_TRUE(Mapped().empty());
+  EXPECT_EQ(memory.Find(base_ + kPage, 1), nullptr);
+}
+
+TEST_F(DpdkMemoryTest, WhatHasNoPageOrIsOfAGpuIsNotTaken) {
+  DpdkMemory memory;
+  EXPECT_FALSE(memory.Lend(At(1, 2 * kPage - 2)).ok());
+  EXPECT_FALSE(memory.Lend(At(0, 0)).ok());
+  LaneMemory device = At(0, kPage);
+  device.device = 0;
+  EXPECT_FALSE(memory.Lend(device).ok());
+}
+
+TEST_F(DpdkMemoryTest, AmongManyRegionsTheRightOneIsFound) {
+  DpdkMemory memory;
+  for (const size_t page : {7u, 1u, 30u, 12u, 4u}) ASSERT_TRUE(memory.Lend(At(page * kPage, 2 * kPage)).ok());
+  for (int round = 0; round < 2; ++round) {
+    for (size_t page = 0; page < 40; ++page) {
+      const bool lent = page == 7 || page == 8 || page == 1 || page == 2 || page == 30 || page == 31 || page == 12 ||
+                        page == 13 || page == 4 || page == 5;
+      EXPECT_EQ(memory.Find(base_ + page * kPage + 5, 100) != nullptr, lent) << page;
+    }
+  }
+  EXPECT_NE(memory.Find(base_ + kPage, 1), memory.Find(base_ + 4 * kPage, 1)) << "each has loans of its own";
+}
+
+TEST_F(DpdkMemoryTest, TheSameRegionTwiceIsMappedOnceAndUntilBothAreBack) {
+  DpdkMemory memory;
+  ASSERT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  ASSERT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  memory.Return(At(0, 4 * kPage));
+  EXPECT_EQ(Mapped(), Pages(0, 4));
+  EXPECT_NE(memory.Find(base_, 1), nullptr);
+  memory.Return(At(0, 4 * kPage));
+  EXPECT_TRUE(Mapped().empty());
+}
+
+TEST_F(DpdkMemoryTest, RegionsThatOverlapOthersAreNotTaken) {
+  DpdkMemory memory;
+  ASSERT_TRUE(memory.Lend(At(4 * kPage, 4 * kPage)).ok());
+  for (const auto& [first, count] : {std::pair{3, 2}, {7, 2}, {5, 1}, {2, 9}, {4, 3}}) {
+    EXPECT_FALSE(memory.Lend(At(static_cast<size_t>(first) * kPage, static_cast<size_t>(count) * kPage)).ok()) << first;
+  }
+  EXPECT_TRUE(memory.Lend(At(8 * kPage, kPage)).ok());
+  EXPECT_TRUE(memory.Lend(At(3 * kPage, kPage)).ok());
+  EXPECT_EQ(Mapped().size(), 3u);
+}
+
+TEST_F(DpdkMemoryTest, PagesStayMappedWhileABufferRefersToThem) {
+  DpdkMemory memory;
+  ASSERT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  const PayloadLoans* loans = memory.Find(base_, 100);
+  rte_mbuf_ext_shared_info* first = loans->Add();
+  rte_mbuf_ext_shared_info* second = loans->Add();
+  memory.Return(At(0, 4 * kPage));
+  EXPECT_EQ(memory.Find(base_, 100), nullptr) << "nothing more is to be read from it";
+  EXPECT_TRUE(memory.has_returned());
+  Free(first);
+  memory.UnmapReturned();
+  EXPECT_EQ(Mapped(), Pages(0, 4));
+  // Other pages may be at these addresses meanwhile: the mapping is not theirs.
+  EXPECT_FALSE(memory.Lend(At(0, 4 * kPage)).ok());
+  Free(second);
+  memory.UnmapReturned();
+  EXPECT_FALSE(memory.has_returned());
+  EXPECT_TRUE(Mapped().empty());
+  EXPECT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  memory.Return(At(0, 4 * kPage));
+}
+
+TEST_F(DpdkMemoryTest, PortsShareWhatIsMapped) {
+  DpdkMemory a, b;
+  ASSERT_TRUE(a.Lend(At(0, 4 * kPage)).ok());
+  ASSERT_TRUE(b.Lend(At(0, 4 * kPage)).ok());
+  rte_mbuf_ext_shared_info* of_b = b.Find(base_, 1)->Add();
+  a.Return(At(0, 4 * kPage));
+  EXPECT_EQ(Mapped(), Pages(0, 4));
+  EXPECT_NE(b.Find(base_, 1), nullptr);
+  b.Return(At(0, 4 * kPage));
+  EXPECT_EQ(Mapped(), Pages(0, 4));
+  // Registered anew before b's card has read the last of it.
+  EXPECT_FALSE(a.Lend(At(0, 4 * kPage)).ok());
+  Free(of_b);
+  b.UnmapReturned();
+  EXPECT_TRUE(Mapped().empty());
+}
+
+TEST_F(DpdkMemoryTest, AtTheEndNothingStaysMapped) {
+  auto memory = std::make_unique<DpdkMemory>();
+  ASSERT_TRUE(memory->Lend(At(0, kPage)).ok());
+  ASSERT_TRUE(memory->Lend(At(2 * kPage, kPage)).ok());
+  rte_mbuf_ext_shared_info* late = memory->Find(base_, 1)->Add();
+  memory->Return(At(0, kPage));
+  memory.reset();
+  EXPECT_TRUE(Mapped().empty());
+  Free(late);  // a buffer that another port still had
+}
+
+TEST_F(DpdkMemoryTest, WhatTheIommuRefusesIsSaidAndNotTaken) {
+  DpdkMemory memory;
+  refuses = true;
+  const absl::Status status = memory.Lend(At(0, kPage));
+  refuses = false;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the IOMMU does not map it"));
+  EXPECT_EQ(memory.Find(base_, 1), nullptr);
+  EXPECT_TRUE(memory.Lend(At(0, kPage)).ok()) << "nothing of the attempt is left";
+}
+
+TEST_F(DpdkMemoryTest, PortsMadeOfSoftwareHaveNoMemoryMapped) {
+  EXPECT_FALSE(DpdkMemory::IsPossible("net_ring_pl_a0"));
+  EXPECT_FALSE(DpdkMemory::IsPossible(""));
+  EXPECT_FALSE(DpdkMemory::IsPossible("0000:ff:1f.7"));
+}
+
+}  // namespace
+}  // namespace paceline
+
+// The linker takes these for DPDK's.
+extern "C" {
+
+int rte_vfio_container_dma_map(int container, uint64_t address, uint64_t iova, uint64_t bytes) {
+  EXPECT_EQ(container, RTE_VFIO_DEFAULT_CONTAINER_FD);
+  EXPECT_EQ(address, iova);
+  if (paceline::refuses) {
+    rte_errno = ENOMEM;
+    return -1;
+  }
+  EXPECT_TRUE(paceline::Mapped().emplace(address, bytes).second);
+  return 0;
+}
+
+int rte_vfio_container_dma_unmap(int container, uint64_t address, uint64_t iova, uint64_t bytes) {
+  EXPECT_EQ(container, RTE_VFIO_DEFAULT_CONTAINER_FD);
+  EXPECT_EQ(address, iova);
+  const auto found = paceline::Mapped().find(address);
+  EXPECT_TRUE(found != paceline::Mapped().end() && found->second == bytes);
+  if (found != paceline::Mapped().end()) paceline::Mapped().erase(found);
+  return 0;
+}
+
+}  // extern "C"
