@@ -1,6 +1,7 @@
 // The lane over two network cards that are joined by a link, frame by frame: what cards read by themselves of memory
-// that was lent to them. PACELINE_TEST_CARDS names them, by PCI address, with a space between; cards.sh runs it in a
-// virtual machine.
+// that was lent to them, and over which queues they spread what arrives. PACELINE_TEST_CARDS names them, by PCI
+// address, with a space between, and PACELINE_TEST_QUEUES says how many queues they have; cards.sh and queues.sh run it
+// in a virtual machine.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 
@@ -51,7 +53,10 @@ class DpdkCardsTest : public ::testing::Test {
     const std::vector<std::string> cards = absl::StrSplit(named, ' ');
     ASSERT_EQ(cards.size(), 2u);
     DpdkLaneOptions options;
-    options.devices = {cards[0] + ",address=192.0.2.1/24", cards[1] + ",address=192.0.2.2/24"};
+    const char* const queues = std::getenv("PACELINE_TEST_QUEUES");
+    ASSERT_TRUE(queues == nullptr || absl::SimpleAtoi(queues, &queues_));
+    options.devices = {absl::StrCat(cards[0], ",address=192.0.2.1/24,queues=", queues_),
+                       absl::StrCat(cards[1], ",address=192.0.2.2/24,queues=", queues_)};
     auto lanes = OpenDpdkLanes(options);
     ASSERT_TRUE(lanes.ok()) << lanes.status();
     a_ = std::move((*lanes)[0]);
@@ -102,6 +107,17 @@ class DpdkCardsTest : public ::testing::Test {
     return payloads;
   }
 
+  // How many packets each of the queues of b has taken so far.
+  std::vector<uint64_t> Taken() const {
+    uint16_t port = 0;
+    const std::vector<std::string> words = absl::StrSplit(std::string(b_->name()), ' ');
+    EXPECT_EQ(rte_eth_dev_get_port_by_name(words[0].substr(std::strlen("dpdk:")).c_str(), &port), 0);
+    rte_eth_stats stats{};
+    EXPECT_EQ(rte_eth_stats_get(port, &stats), 0);
+    return {stats.q_ipackets, stats.q_ipackets + queues_};
+  }
+
+  unsigned queues_ = 1;
   std::unique_ptr<Lane> a_, b_;
   uint32_t to_b_ = 0;
   std::array<RxSegment, 64> out_;
@@ -186,6 +202,28 @@ TEST_F(DpdkCardsTest, WhatWasSentOutlivesItsMemory) {
     if (lent) a_->ReturnMemory(anew.memory());
     a_->Receive(out_, MonotonicNow());
   }
+}
+
+// By their source ports, so that each path comes by one queue.
+TEST_F(DpdkCardsTest, PathsAreSpreadOverTheQueues) {
+  if (queues_ == 1) GTEST_SKIP() << "cards with one queue";
+  std::vector<uint8_t> payload(200);
+  std::vector<uint64_t> paths(queues_);
+  for (uint16_t entropy = 0; entropy < a_->capabilities().entropies; ++entropy) {
+    const std::vector<uint64_t> before = Taken();
+    std::vector<TxSegment> segments;
+    for (uint32_t i = 0; i < 5; ++i) segments.push_back(Packet(i, payload.data()));
+    for (TxSegment& segment : segments) segment.entropy = entropy;
+    Send(segments);
+    ASSERT_EQ(Receive(5).size(), 5u);
+    const std::vector<uint64_t> after = Taken();
+    for (unsigned queue = 0; queue < queues_; ++queue) {
+      const uint64_t came = after[queue] - before[queue];
+      EXPECT_TRUE(came == 0 || came >= 5) << "path " << entropy << ": " << came << " by queue " << queue;
+      if (came >= 5) ++paths[queue];
+    }
+  }
+  for (unsigned queue = 0; queue < queues_; ++queue) EXPECT_GT(paths[queue], 8u) << queue;
 }
 
 }  // namespace

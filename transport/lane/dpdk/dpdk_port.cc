@@ -281,8 +281,8 @@ absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socke
   const bool refers = traits_.copies_while_sending || traits_.reads_later;
   if (pool_ != nullptr && refers) {
     const unsigned most = traits_.reads_later ? std::min(count, PayloadLoans::kMost) : kBuffersInHand;
-    references_ = rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), most, kCacheBuffers, 0, 0,
-                                          socket);
+    references_ =
+        rte_pktmbuf_pool_create(absl::StrCat("paceline_ref_", number).c_str(), most, kCacheBuffers, 0, 0, socket);
   }
   if (pool_ != nullptr && (references_ != nullptr || !refers)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -21,6 +21,8 @@ class PayloadLoans {
   ~PayloadLoans() {
     if (info_ != nullptr && rte_mbuf_ext_refcnt_update(info_, -1) == 0) delete info_;
   }
+  PayloadLoans(const PayloadLoans&) = delete;
+  PayloadLoans& operator=(const PayloadLoans&) = delete;
   PayloadLoans(PayloadLoans&& other) noexcept : info_(std::exchange(other.info_, nullptr)) {}
   PayloadLoans& operator=(PayloadLoans&& other) noexcept {
     std::swap(info_, other.info_);
