@@ -72,6 +72,8 @@ void ScriptedLane::CheckSegment(const TxSegment& segment) {
     require(segment.header != nullptr && segment.header_bytes > 0, "packet without a header");
     require(segment.header_bytes + segment.payload_bytes <= capabilities_.max_packet_bytes, "packet too long");
     require(segment.payload_key == 0, "packet with a payload that only a card can read");
+    const bool may_be_late = capabilities_.reads_later && segment.payload_stays && segment.payload != nullptr;
+    require(!may_be_late || LentAt(segment) != nullptr, "payload that stays in memory that was not lent");
   } else {
     require(capabilities_.remote_placement, "write on a lane that takes none");
     require(segment.payload_bytes <= capabilities_.max_write_bytes, "write too long");

@@ -240,9 +240,7 @@ void Endpoint::Impl::Seal(Connection& connection, TxBurst& burst, size_t at, siz
     }
     segment.header_bytes =
         static_cast<uint16_t>(channel->Seal(burst.headers[i], segment.header_bytes, payload, encrypted));
-    if (encrypted == nullptr) continue;
-    segment.payload = encrypted;
-    segment.payload_stays = false;
+    if (encrypted != nullptr) segment.payload = encrypted;
   }
 }
 

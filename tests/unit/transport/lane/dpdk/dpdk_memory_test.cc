@@ -154,7 +154,8 @@ TEST_F(DpdkMemoryTest, AtTheEndNothingStaysMapped) {
   memory->Return(At(0, kPage));
   memory.reset();
   EXPECT_TRUE(Mapped().empty());
-  Free(late);  // a buffer that another port still had
+  EXPECT_EQ(rte_mbuf_ext_refcnt_read(late), 1);  // of a buffer that another port still has
+  Free(late);
 }
 
 TEST_F(DpdkMemoryTest, WhatTheIommuRefusesIsSaidAndNotTaken) {
