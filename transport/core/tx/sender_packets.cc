@@ -85,8 +85,8 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   const bool checked = segment.payload != nullptr && peer_->payload_crc;
   if (checked) {
     header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
-    // What is sent again may be acknowledged by its first copy, so that its owner has it back before it is read. Secured
-    // connections have no such checksum: what they encrypt stands in buffers of the core's.
+    // What is sent again may be acknowledged by its first copy, so that its owner has it back before it is read.
+    // Secured connections have no such checksum: what they encrypt stands in buffers of the core's.
     const bool may_be_late = packet.retransmission || packet.kind != Outstanding::Kind::kSegment;
     segment.payload_stays = packet.message->stays && !may_be_late;
   } else {
