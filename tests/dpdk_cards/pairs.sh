@@ -3,6 +3,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../guest/checks.sh"
 paceline=$1/bin/paceline tests=$1/tests
 export PACELINE_KEY_FILE=none
+: >/run/json && chmod 666 /run/json
 (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >/run/key)
 load vfio-pci
 echo 256 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
@@ -20,21 +21,21 @@ hand_over() {
 faults() { dmesg | grep 'DMAR: \[DMA'; }
 
 # pair NAME READ SETTINGS ARGUMENT ...: `paceline perf` between the cards $first and $second, whose addresses (and what
-# else they are told) are ${addresses[@]}. READ: whether the cards are to read payloads where they lie, "in_place" or
+# else they are told) are ${addresses[@]}, run by ${as[@]}. READ: whether the cards are to read payloads where they lie, "in_place" or
 # "copies". SETTINGS are both processes' own options.
-port=18600
+port=18600 as=()
 pair() {
   local name=$1 read=$2 settings=$3 server status=1 try in_place
   shift 3
   port=$((port + 1))
-  timeout 100 "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" $settings \
+  timeout 100 "${as[@]}" "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" $settings \
     >/run/server 2>&1 &
   server=$!
   for ((try = 0; try < 300; ++try)); do
     grep -q ":$(printf %04X $port) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && break
     sleep 0.1
   done
-  timeout 60 "$paceline" perf client 127.0.0.1 --port $port --lane dpdk --device "$second,address=${addresses[1]}" \
+  timeout 60 "${as[@]}" "$paceline" perf client 127.0.0.1 --port $port --lane dpdk --device "$second,address=${addresses[1]}" \
     $settings --json /run/json "$@" >/run/client 2>&1
   status=$?
   wait $server || status=$?
