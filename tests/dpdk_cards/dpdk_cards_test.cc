@@ -57,6 +57,7 @@ class DpdkCardsTest : public ::testing::Test {
     ASSERT_TRUE(queues == nullptr || absl::SimpleAtoi(queues, &queues_));
     options.devices = {absl::StrCat(cards[0], ",address=192.0.2.1/24,queues=", queues_),
                        absl::StrCat(cards[1], ",address=192.0.2.2/24,queues=", queues_)};
+    if (const char* const eal = std::getenv("PACELINE_DPDK_EAL")) options.eal_arguments = eal;
     auto lanes = OpenDpdkLanes(options);
     ASSERT_TRUE(lanes.ok()) << lanes.status();
     a_ = std::move((*lanes)[0]);
@@ -126,7 +127,7 @@ class DpdkCardsTest : public ::testing::Test {
 
 TEST_F(DpdkCardsTest, ACardReadsPayloadsWhereTheyAre) {
   constexpr uint32_t kCount = 300;
-  Pages pages(kCount * kPayload / kPage * kPage + kPage);
+  Pages pages(kCount * kPayload / kPage * kPage + kPage);  // which go before the lane
   pages.Fill(1);
   ASSERT_TRUE(a_->LendMemory(pages.memory()));
   for (uint32_t first = 0; first < kCount; first += 50) {
@@ -140,7 +141,7 @@ TEST_F(DpdkCardsTest, ACardReadsPayloadsWhereTheyAre) {
       EXPECT_EQ(std::memcmp(payload.data(), pages.data() + size_t{number} * kPayload, kPayload), 0) << number;
     }
   }
-  a_->ReturnMemory(pages.memory());
+  // It is lent until the lane closes.
 }
 
 TEST_F(DpdkCardsTest, WhatItMayNotReadIsCopied) {
@@ -189,17 +190,18 @@ TEST_F(DpdkCardsTest, WhatWasSentOutlivesItsMemory) {
     used.push_back(std::make_unique<Pages>(kBytes, at));
     const Pages& anew = *used.back();
     anew.Fill(round + 1000);
-    const bool lent = a_->LendMemory(anew.memory());  // not while the card still has the old ones
+    ASSERT_TRUE(a_->LendMemory(anew.memory()));  // not read by the card while it still has the old ones
     segments.clear();
     for (uint32_t i = 0; i < kCount; ++i) segments.push_back(Packet(kCount + i, anew.data() + i * kPage));
-    EXPECT_EQ(Send(segments), lent ? kCount : 0u);
+    const uint64_t in_place = Send(segments);
+    EXPECT_TRUE(in_place == 0 || in_place == kCount) << in_place;
     const auto got = Receive(2 * kCount);
     EXPECT_EQ(got.size(), 2 * kCount);
     for (const auto& [number, payload] : got) {
       const uint8_t* expected = number < kCount ? was.data() + number * kPage : anew.data() + (number - kCount) * kPage;
       EXPECT_EQ(std::memcmp(payload.data(), expected, kPayload), 0) << number;
     }
-    if (lent) a_->ReturnMemory(anew.memory());
+    a_->ReturnMemory(anew.memory());
     a_->Receive(out_, MonotonicNow());
   }
 }

@@ -410,8 +410,8 @@ class Run {
                      " packets for forged in a network that changes none");
     }
     // What its owner has back before it is read shows as damaged.
-    const uint64_t bad = scenario_.reads_later ? 0 : counters.rx_bad_checksum;
-    if (clean && bad + counters.rx_malformed > 0) {
+    const bool damaged = counters.rx_bad_checksum > universe_->late_packets();
+    if (clean && (damaged || counters.rx_malformed > 0)) {
       findings_.Note(name + "found " + std::to_string(counters.rx_bad_checksum) + " bad checksums and " +
                      std::to_string(counters.rx_malformed) + " malformed packets in a network that breaks none");
     }

@@ -259,6 +259,12 @@ void Universe::ApplyFaults() {
   }
 }
 
+uint64_t Universe::late_packets() const {
+  uint64_t packets = 0;
+  for (const auto& lane : scripted_lanes_) packets += lane->late_packets();
+  return packets;
+}
+
 std::vector<std::string> Universe::Violations() const {
   std::vector<std::string> all;
   if (scripted_ != nullptr) all = scripted_->violations();

@@ -30,6 +30,8 @@ class Universe {
   // one's. Scripted networks only.
   size_t Restart(size_t host);
   size_t ports() const { return ports_; }
+  // That lanes were to read later, so that they may show as damaged.
+  uint64_t late_packets() const;
 
   // Faults that come and go: call as time passes. After the scenario's fault time all is well.
   void ApplyFaults();

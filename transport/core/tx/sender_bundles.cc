@@ -104,6 +104,7 @@ void Sender::BundleLost(uint64_t psn, Time now) {
     TxMessage* message = OpenMessage(bundle.offset + i);
     if (message == nullptr) continue;
     any = true;
+    message->stays = false;  // as of whatever is sent again
     message->next_offset = 0;
     if (message->held) continue;  // it waits to be cleared
     message->state = TxMessage::State::kSending;

@@ -82,7 +82,9 @@ bool IsPciAddress(std::string_view name) {
 }
 
 absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
-  const std::vector<std::string> parts = absl::StrSplit(std::string(text), ',');
+  std::vector<std::string> parts = absl::StrSplit(std::string(text), ',');
+  // DPDK finds cards by their full address alone.
+  if (IsPciAddress(parts[0]) && std::count(parts[0].begin(), parts[0].end(), ':') == 1) parts[0].insert(0, "0000:");
   DpdkDevice device;
   device.name = parts[0];
   device.devargs = parts[0];

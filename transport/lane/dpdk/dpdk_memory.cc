@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -53,9 +54,12 @@ class CardMappings {
     if (meets_next || meets_previous) return absl::AlreadyExistsError("it overlaps other memory that is mapped");
     // The larger the pages are said to be, the less DPDK has to remember.
     const uintptr_t page = (pages.begin | pages.bytes()) & -(pages.begin | pages.bytes());
-    if (rte_extmem_register(pages.base(), pages.bytes(), nullptr, 0, page) != 0) return Failed("DPDK does not take it");
+    if (IsKnownToDpdk(pages)) return absl::FailedPreconditionError("DPDK has it mapped already");
+    if (rte_extmem_register(pages.base(), pages.bytes(), nullptr, 0, page) != 0) {
+      return Failed("DPDK does not take it", rte_errno);
+    }
     if (rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, pages.begin, pages.begin, pages.bytes()) != 0) {
-      absl::Status status = Failed("the IOMMU does not map it");
+      absl::Status status = Failed("the IOMMU does not map it", errno);
       rte_extmem_unregister(pages.base(), pages.bytes());
       return status;
     }
@@ -84,9 +88,19 @@ class CardMappings {
     uint32_t ports = 1;
     bool ends = false;  // no other port may have it
   };
-  static absl::Status Failed(const char* what) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, " (", rte_strerror(rte_errno), "): ", LastDpdkErrors()));
+  static absl::Status Failed(const char* what, int error) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, " (", rte_strerror(error), "): ", LastDpdkErrors()));
   }
+  // Memory of its own, or of the application's that was registered with it, in any part of the range: mapping it again
+  // would succeed, and unmapping it take it from whoever had it.
+  static bool IsKnownToDpdk(PageRange pages) {
+    const auto overlaps = [](const rte_memseg_list* list, void* range) {
+      const auto* const asked = static_cast<const PageRange*>(range);
+      return list->addr_64 < asked->end && list->addr_64 + list->len > asked->begin ? 1 : 0;
+    };
+    return rte_memseg_list_walk(overlaps, &pages) != 0;
+  }
+
   std::mutex mutex_;
   std::map<uintptr_t, Mapping> mappings_;  // by their first page
 };
@@ -99,46 +113,63 @@ bool DpdkMemory::IsPossible(const std::string& name) {
   return !error && driver.filename() == "vfio-pci" && rte_eal_iova_mode() == RTE_IOVA_VA;
 }
 
-DpdkMemory::~DpdkMemory() {
-  for (const std::vector<Pages>* list : {&lent_, &returned_}) {
+void DpdkMemory::UnmapAll() {
+  for (std::vector<Pages>* list : {&lent_, &returned_}) {
     for (const Pages& pages : *list) CardMappings::Get().Remove({pages.begin, pages.end});
+    list->clear();
   }
+  waiting_.clear();
 }
 
 absl::Status DpdkMemory::Lend(const LaneMemory& memory) {
-  const PageRange pages = PagesIn(memory);
-  if (memory.on_device() || pages.bytes() == 0) return absl::InvalidArgumentError("there is no page of the host's");
-  const auto at = std::lower_bound(lent_.begin(), lent_.end(), pages.begin,
-                                   [](const Pages& lent, uintptr_t begin) { return lent.begin < begin; });
-  if (at != lent_.end() && at->begin == pages.begin && at->end == pages.end) {
-    ++at->times;
+  const PageRange range = PagesIn(memory);
+  if (memory.on_device() || range.bytes() == 0) return absl::InvalidArgumentError("there is no page of the host's");
+  for (Pages& lent : lent_) {
+    if (lent.begin != range.begin || lent.end != range.end) continue;
+    ++lent.times;
     return absl::OkStatus();
   }
-  if (absl::Status status = CardMappings::Get().Add(pages); !status.ok()) return status;
-  Pages lent;
-  lent.begin = pages.begin;
-  lent.end = pages.end;
-  lent_.insert(at, std::move(lent));
+  const absl::Status status = CardMappings::Get().Add(range);
+  if (status.ok()) {
+    Insert(range.begin, range.end);
+  } else if (absl::IsAlreadyExists(status)) {
+    waiting_.emplace_back(range.begin, range.end);
+  } else {
+    return status;
+  }
   return absl::OkStatus();
 }
 
-void DpdkMemory::Return(const LaneMemory& memory) {
-  const PageRange pages = PagesIn(memory);
-  const auto at =
-      std::find_if(lent_.begin(), lent_.end(), [&pages](const Pages& lent) { return lent.begin == pages.begin; });
-  if (at == lent_.end() || --at->times > 0) return;
-  CardMappings::Get().End(pages);
-  returned_.push_back(std::move(*at));
-  lent_.erase(at);
-  UnmapReturned();
+void DpdkMemory::Insert(uintptr_t begin, uintptr_t end) {
+  const auto at = std::lower_bound(lent_.begin(), lent_.end(), begin,
+                                   [](const Pages& lent, uintptr_t address) { return lent.begin < address; });
+  lent_.emplace(at, begin, end);
 }
 
-void DpdkMemory::UnmapReturned() {
+void DpdkMemory::Return(const LaneMemory& memory) {
+  const PageRange range = PagesIn(memory);
+  const auto is_it = [&range](const Pages& pages) { return pages.begin == range.begin && pages.end == range.end; };
+  if (const auto at = std::find_if(waiting_.begin(), waiting_.end(), is_it); at != waiting_.end()) {
+    waiting_.erase(at);
+    return;
+  }
+  const auto at = std::find_if(lent_.begin(), lent_.end(), is_it);
+  if (at == lent_.end() || --at->times > 0) return;
+  CardMappings::Get().End(range);
+  returned_.push_back(std::move(*at));
+  lent_.erase(at);
+  MakeChanges();
+}
+
+void DpdkMemory::MakeChanges() {
   std::erase_if(returned_, [](const Pages& pages) {
     if (pages.loans.any()) return false;
     CardMappings::Get().Remove({pages.begin, pages.end});
     return true;
   });
+  for (const Pages& pages : std::exchange(waiting_, {})) {
+    Lend({.base = reinterpret_cast<void*>(pages.begin), .bytes = pages.end - pages.begin}).IgnoreError();
+  }
 }
 
 const PayloadLoans* DpdkMemory::Find(const uint8_t* data, size_t bytes) const {

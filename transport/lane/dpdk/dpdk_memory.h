@@ -25,8 +25,7 @@ namespace paceline {
 class DpdkMemory {
  public:
   DpdkMemory() = default;
-  // The port is closed: all that is still mapped is mapped no more.
-  ~DpdkMemory();
+  ~DpdkMemory() { UnmapAll(); }
   DpdkMemory(const DpdkMemory&) = delete;
   DpdkMemory& operator=(const DpdkMemory&) = delete;
 
@@ -34,29 +33,35 @@ class DpdkMemory {
   // that it can use the process's own addresses.
   static bool IsPossible(const std::string& pci_address);
 
-  // Not OK: it is not mapped, and payloads in it are to be copied. Of regions that overlap one is taken, if they are
-  // not the same.
+  // Not OK: it cannot be mapped. OK: it is, or will be as soon as what overlaps it is mapped no more: of regions that
+  // overlap, and are not the same, one is mapped.
   absl::Status Lend(const LaneMemory& memory);
   void Return(const LaneMemory& memory);
 
   // What a buffer that refers to these bytes is to hold; nullptr: they are not there for the card.
   const PayloadLoans* Find(const uint8_t* data, size_t bytes) const;
 
-  // Something given back is still mapped.
-  bool has_returned() const { return !returned_.empty(); }
-  // Of that, what no buffer refers to any more.
-  void UnmapReturned();
+  // Something given back is still mapped, or something lent is not yet.
+  bool has_changes() const { return !returned_.empty() || !waiting_.empty(); }
+  // Unmaps what was given back and no buffer refers to any more, and maps what waited for that.
+  void MakeChanges();
+  // The port is stopped, and goes.
+  void UnmapAll();
 
  private:
   struct Pages {
-    uintptr_t begin = 0, end = 0;
+    Pages(uintptr_t first, uintptr_t last) : begin(first), end(last) {}
+    uintptr_t begin, end;
     uint32_t times = 1;  // lent
     PayloadLoans loans;
   };
 
+  void Insert(uintptr_t begin, uintptr_t end);
+
   std::vector<Pages> lent_;  // by address; none overlap
   std::vector<Pages> returned_;
-  mutable size_t last_ = 0;  // what was asked for last is asked for again
+  std::vector<Pages> waiting_;  // lent, not mapped; each once for every time
+  mutable size_t last_ = 0;     // what was asked for last is asked for again
 };
 
 }  // namespace paceline

@@ -51,6 +51,11 @@ class DpdkLane final : public Lane {
     }
     status_.up = port_->LinkUp();
   }
+  // Memory goes while the card is still ours: with the last card DPDK gives up the table of what is mapped.
+  ~DpdkLane() override {
+    port_->Stop();
+    memory_.UnmapAll();
+  }
 
   std::string_view name() const override { return name_; }
   const LaneCapabilities& capabilities() const override { return capabilities_; }
@@ -72,8 +77,8 @@ class DpdkLane final : public Lane {
 
   void TalkToNeighbours(Time now);
   void LookAtPort(Time now);
-  // Of memory that was given back, what the driver has let go of.
-  void UnmapReturned();
+  // Memory that was given back goes once the driver has let go of it, and what waited for that comes.
+  void ChangeMemory();
 
   FileDescriptor lock_;
   DpdkMemory memory_;
@@ -151,14 +156,14 @@ size_t DpdkLane::Receive(std::span<RxSegment> out, Time now) {
   return count;
 }
 
-void DpdkLane::UnmapReturned() {
-  if (!memory_.has_returned()) return;
+void DpdkLane::ChangeMemory() {
+  if (!memory_.has_changes()) return;
   port_->FreeSent();
-  memory_.UnmapReturned();
+  memory_.MakeChanges();
 }
 
 bool DpdkLane::LendMemory(const LaneMemory& memory) {
-  UnmapReturned();
+  ChangeMemory();
   const absl::Status status = memory_.Lend(memory);
   if (!status.ok() && status.code() == absl::StatusCode::kResourceExhausted &&
       !std::exchange(shortage_is_said_, true)) {
@@ -182,7 +187,7 @@ void DpdkLane::TalkToNeighbours(Time now) {
 void DpdkLane::LookAtPort(Time now) {
   next_look_ = now + kLookInterval;
   port_->ReadClock();
-  UnmapReturned();
+  ChangeMemory();
   const bool up = port_->LinkUp();
   if (up != status_.up) {
     status_.up = up;

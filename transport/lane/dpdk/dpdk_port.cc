@@ -134,8 +134,6 @@ absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached) 
   }
   attached = true;
   if (rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0) return id;
-  // Drivers of cards name their ports by the full PCI address.
-  if (rte_eth_dev_get_port_by_name(absl::StrCat("0000:", device.name).c_str(), &id) == 0) return id;
   return absl::NotFoundError(absl::StrCat("DPDK attached ", device.devargs, " but no port has that name"));
 }
 
@@ -309,15 +307,19 @@ absl::Status DpdkPort::Start() {
   return absl::OkStatus();
 }
 
-DpdkPort::~DpdkPort() {
+void DpdkPort::Stop() {
   const auto stop = [this] {
-    if (started_) rte_eth_dev_stop(id_);
+    if (std::exchange(started_, false)) rte_eth_dev_stop(id_);
   };
   if (traits_.driver == "net_memif") {
     InInterruptThread(stop);
   } else {
     stop();
   }
+}
+
+DpdkPort::~DpdkPort() {
+  Stop();
   if (attached_here_) {
     rte_eth_dev_info info{};
     rte_device* device = rte_eth_dev_info_get(id_, &info) == 0 ? info.device : nullptr;

@@ -67,6 +67,8 @@ class DpdkPort {
   bool started() const { return started_; }
   // Whether the other end is there. A few reads of memory or of a register.
   bool LinkUp() const;
+  // Nothing arrives and leaves any more.
+  void Stop();
   // Stops and starts it: a memif client connects to a server that has come back.
   void Restart();
   // Asks the driver to let go of the buffers that have been sent, which it does by and by; not every driver can.

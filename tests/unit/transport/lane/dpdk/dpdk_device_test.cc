@@ -31,6 +31,8 @@ TEST(DpdkDevice, QueuesAreOursAndThoseOfDriversThatMakeThemBeforehand) {
     return device->devargs;
   };
   EXPECT_EQ(devargs("0000:3b:00.0"), "0000:3b:00.0");
+  EXPECT_EQ(devargs("3b:00.0"), "0000:3b:00.0");
+  EXPECT_EQ(devargs("00010000:3b:00.0"), "00010000:3b:00.0");
   EXPECT_EQ(devargs("net_memif0"), "net_memif0");
   EXPECT_EQ(devargs("net_af_packet0,iface=v0"), "net_af_packet0,iface=v0,qpairs=4");
   EXPECT_EQ(devargs("net_af_packet0,iface=v0,qpairs=2"), "net_af_packet0,iface=v0,qpairs=2");

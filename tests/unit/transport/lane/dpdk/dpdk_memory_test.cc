@@ -4,9 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_memory.h>
 #include <rte_vfio.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -24,6 +27,7 @@ std::map<uint64_t, uint64_t>& Mapped() {
   return mapped;
 }
 bool refuses = false;
+int times_mapped = 0;
 
 constexpr size_t kPage = 4096;
 
@@ -96,15 +100,52 @@ TEST_F(DpdkMemoryTest, TheSameRegionTwiceIsMappedOnceAndUntilBothAreBack) {
   EXPECT_TRUE(Mapped().empty());
 }
 
-TEST_F(DpdkMemoryTest, RegionsThatOverlapOthersAreNotTaken) {
+TEST_F(DpdkMemoryTest, OfRegionsThatOverlapOneIsMapped) {
+  for (const auto& [first, count] : {std::pair{3u, 2u}, {7u, 2u}, {5u, 1u}, {2u, 9u}, {4u, 3u}}) {
+    DpdkMemory memory;
+    ASSERT_TRUE(memory.Lend(At(4 * kPage, 4 * kPage)).ok());
+    const LaneMemory second = At(first * kPage, count * kPage);
+    ASSERT_TRUE(memory.Lend(second).ok());
+    ASSERT_TRUE(memory.Lend(second).ok());
+    EXPECT_EQ(Mapped(), Pages(4, 4));
+    EXPECT_TRUE(memory.has_changes());
+    memory.Return(At(4 * kPage, 4 * kPage));
+    EXPECT_EQ(Mapped(), Pages(first, count)) << "the other has its turn";
+    EXPECT_FALSE(memory.has_changes());
+    memory.Return(second);
+    EXPECT_NE(memory.Find(static_cast<uint8_t*>(second.base), 1), nullptr) << "it was lent twice";
+    memory.Return(second);
+    EXPECT_TRUE(Mapped().empty());
+  }
   DpdkMemory memory;
   ASSERT_TRUE(memory.Lend(At(4 * kPage, 4 * kPage)).ok());
-  for (const auto& [first, count] : {std::pair{3, 2}, {7, 2}, {5, 1}, {2, 9}, {4, 3}}) {
-    EXPECT_FALSE(memory.Lend(At(static_cast<size_t>(first) * kPage, static_cast<size_t>(count) * kPage)).ok()) << first;
-  }
-  EXPECT_TRUE(memory.Lend(At(8 * kPage, kPage)).ok());
-  EXPECT_TRUE(memory.Lend(At(3 * kPage, kPage)).ok());
-  EXPECT_EQ(Mapped().size(), 3u);
+  ASSERT_TRUE(memory.Lend(At(8 * kPage, kPage)).ok());
+  ASSERT_TRUE(memory.Lend(At(3 * kPage, kPage)).ok());
+  EXPECT_EQ(Mapped().size(), 3u) << "neighbours do not overlap";
+}
+
+TEST_F(DpdkMemoryTest, WhatWaitsAndIsGivenBackIsNeverMapped) {
+  DpdkMemory memory;
+  ASSERT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  ASSERT_TRUE(memory.Lend(At(0, 2 * kPage)).ok());
+  memory.Return(At(0, 2 * kPage));
+  EXPECT_FALSE(memory.has_changes());
+  memory.Return(At(0, 4 * kPage));
+  EXPECT_TRUE(Mapped().empty());
+}
+
+// Mapping it would succeed, and unmapping it take it from DPDK.
+TEST_F(DpdkMemoryTest, MemoryOfDpdksIsNotTaken) {
+  DpdkMemory memory;
+  void* const own = rte_malloc(nullptr, 8 * kPage, kPage);
+  ASSERT_NE(own, nullptr);
+  EXPECT_FALSE(memory.Lend({.base = own, .bytes = 8 * kPage}).ok());
+  rte_free(own);
+  ASSERT_EQ(rte_extmem_register(base_ + 8 * kPage, 8 * kPage, nullptr, 0, kPage), 0);
+  for (const size_t first : {1u, 9u, 15u}) EXPECT_FALSE(memory.Lend(At(first * kPage, 8 * kPage)).ok()) << first;
+  EXPECT_TRUE(memory.Lend(At(0, 8 * kPage)).ok());
+  EXPECT_TRUE(memory.Lend(At(16 * kPage, 8 * kPage)).ok());
+  EXPECT_EQ(rte_extmem_unregister(base_ + 8 * kPage, 8 * kPage), 0);
 }
 
 TEST_F(DpdkMemoryTest, PagesStayMappedWhileABufferRefersToThem) {
@@ -115,17 +156,19 @@ TEST_F(DpdkMemoryTest, PagesStayMappedWhileABufferRefersToThem) {
   rte_mbuf_ext_shared_info* second = loans->Add();
   memory.Return(At(0, 4 * kPage));
   EXPECT_EQ(memory.Find(base_, 100), nullptr) << "nothing more is to be read from it";
-  EXPECT_TRUE(memory.has_returned());
+  EXPECT_TRUE(memory.has_changes());
   Free(first);
-  memory.UnmapReturned();
+  memory.MakeChanges();
   EXPECT_EQ(Mapped(), Pages(0, 4));
   // Other pages may be at these addresses meanwhile: the mapping is not theirs.
-  EXPECT_FALSE(memory.Lend(At(0, 4 * kPage)).ok());
-  Free(second);
-  memory.UnmapReturned();
-  EXPECT_FALSE(memory.has_returned());
-  EXPECT_TRUE(Mapped().empty());
   EXPECT_TRUE(memory.Lend(At(0, 4 * kPage)).ok());
+  EXPECT_EQ(memory.Find(base_, 100), nullptr);
+  const int mapped = times_mapped;
+  Free(second);
+  memory.MakeChanges();
+  EXPECT_FALSE(memory.has_changes());
+  EXPECT_EQ(times_mapped, mapped + 1) << "anew";
+  EXPECT_NE(memory.Find(base_, 100), nullptr);
   memory.Return(At(0, 4 * kPage));
 }
 
@@ -140,14 +183,21 @@ TEST_F(DpdkMemoryTest, PortsShareWhatIsMapped) {
   b.Return(At(0, 4 * kPage));
   EXPECT_EQ(Mapped(), Pages(0, 4));
   // Registered anew before b's card has read the last of it.
-  EXPECT_FALSE(a.Lend(At(0, 4 * kPage)).ok());
+  EXPECT_TRUE(a.Lend(At(0, 4 * kPage)).ok());
+  EXPECT_EQ(a.Find(base_, 1), nullptr);
   Free(of_b);
-  b.UnmapReturned();
+  b.MakeChanges();
   EXPECT_TRUE(Mapped().empty());
+  a.MakeChanges();
+  EXPECT_NE(a.Find(base_, 1), nullptr);
+  a.Return(At(0, 4 * kPage));
 }
 
 TEST_F(DpdkMemoryTest, AtTheEndNothingStaysMapped) {
   auto memory = std::make_unique<DpdkMemory>();
+  ASSERT_TRUE(memory->Lend(At(2 * kPage, 5 * kPage)).ok());
+  memory->UnmapAll();
+  EXPECT_TRUE(Mapped().empty());
   ASSERT_TRUE(memory->Lend(At(0, kPage)).ok());
   ASSERT_TRUE(memory->Lend(At(2 * kPage, kPage)).ok());
   rte_mbuf_ext_shared_info* late = memory->Find(base_, 1)->Add();
@@ -164,7 +214,7 @@ TEST_F(DpdkMemoryTest, WhatTheIommuRefusesIsSaidAndNotTaken) {
   const absl::Status status = memory.Lend(At(0, kPage));
   refuses = false;
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the IOMMU does not map it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the IOMMU does not map it (Cannot allocate memory)"));
   EXPECT_EQ(memory.Find(base_, 1), nullptr);
   EXPECT_TRUE(memory.Lend(At(0, kPage)).ok()) << "nothing of the attempt is left";
 }
@@ -185,9 +235,11 @@ int rte_vfio_container_dma_map(int container, uint64_t address, uint64_t iova, u
   EXPECT_EQ(container, RTE_VFIO_DEFAULT_CONTAINER_FD);
   EXPECT_EQ(address, iova);
   if (paceline::refuses) {
-    rte_errno = ENOMEM;
+    rte_errno = ENOENT;  // as DPDK: of something before, or nothing
+    errno = ENOMEM;
     return -1;
   }
+  ++paceline::times_mapped;
   EXPECT_TRUE(paceline::Mapped().emplace(address, bytes).second);
   return 0;
 }
