@@ -26,7 +26,8 @@ for model in "$@"; do
   ((slot == 18)) || continue
   # As of an application that has started DPDK without the cards: each test attaches them, and gives them up again.
   mkdir /run/huge && mount -t hugetlbfs none /run/huge
-  PACELINE_DPDK_EAL="-a 0000:00:1f.2 --file-prefix=late --huge-dir=/run/huge" check "$model: cards that come later" frames
+  PACELINE_DPDK_EAL="-a 0000:00:1f.2 --file-prefix=late --huge-dir=/run/huge" \
+    check "$model: cards that come later" frames
   addresses=("${ipv4[@]}")
   for op in write write_imm; do pair $op in_place "" --op $op --size 20000 --iterations 50; done
   pair atomic copies "" --op atomic --iterations 50

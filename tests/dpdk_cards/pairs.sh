@@ -21,23 +21,23 @@ hand_over() {
 faults() { dmesg | grep 'DMAR: \[DMA'; }
 
 # pair NAME READ SETTINGS ARGUMENT ...: `paceline perf` between the cards $first and $second, whose addresses (and what
-# else they are told) are ${addresses[@]}, run by ${as[@]}. READ: whether the cards are to read payloads where they lie, "in_place" or
-# "copies". SETTINGS are both processes' own options.
+# else they are told) are ${addresses[@]}, run by ${as[@]}. READ: whether the cards are to read payloads where they lie,
+# "in_place" or "copies". SETTINGS are both processes' own options.
 port=18600 as=()
 pair() {
   local name=$1 read=$2 settings=$3 server status=1 try in_place
   shift 3
   port=$((port + 1))
   : >/run/json
-  timeout 100 "${as[@]}" "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" $settings \
-    >/run/server 2>&1 &
+  timeout 100 "${as[@]}" "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" \
+    $settings >/run/server 2>&1 &
   server=$!
   for ((try = 0; try < 300; ++try)); do
     grep -q ":$(printf %04X $port) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && break
     sleep 0.1
   done
-  timeout 60 "${as[@]}" "$paceline" perf client 127.0.0.1 --port $port --lane dpdk --device "$second,address=${addresses[1]}" \
-    $settings --json /run/json "$@" >/run/client 2>&1
+  timeout 60 "${as[@]}" "$paceline" perf client 127.0.0.1 --port $port --lane dpdk \
+    --device "$second,address=${addresses[1]}" $settings --json /run/json "$@" >/run/client 2>&1
   status=$?
   wait $server || status=$?
   if ((status == 0)); then

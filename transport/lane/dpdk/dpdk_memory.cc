@@ -129,7 +129,7 @@ absl::Status DpdkMemory::Lend(const LaneMemory& memory) {
     ++lent.times;
     return absl::OkStatus();
   }
-  const absl::Status status = CardMappings::Get().Add(range);
+  absl::Status status = CardMappings::Get().Add(range);
   if (status.ok()) {
     Insert(range.begin, range.end);
   } else if (absl::IsAlreadyExists(status)) {
