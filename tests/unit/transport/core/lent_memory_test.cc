@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <utility>
 
 #include "tests/support/core_fixture.h"
 
@@ -141,23 +140,6 @@ TEST_F(LentMemoryTest, SmallSendsInOnePacketDoNotStay) {
   AwaitAll();
   EXPECT_LT(FirstCopies(0), 64u) << "several go in one packet";
   EXPECT_LT(world().lane(0).late_packets(), FirstCopies(0));
-}
-
-// Each goes again by itself.
-TEST_F(LentMemoryTest, SmallSendsOfALostPacketDoNotStay) {
-  Start(ReadsLater());
-  bool lost = false;
-  HookData([&lost](const wire::DataHeader& header, NetworkPacket&, Fate& fate) {
-    if (header.kind == wire::MessageKind::kBundle && !std::exchange(lost, true)) fate.drop = true;
-  });
-  GuardedBuffer& buffer = NewFilled(1000, 1);
-  const RegionId region = Register(0, buffer);
-  for (int i = 0; i < 12; ++i) Receive(1, NewBuffer(1000));
-  for (int i = 0; i < 12; ++i) Send(0, buffer, 0, nullptr, region);
-  const uint64_t alone = world().lane(0).late_packets();
-  AwaitAll();
-  EXPECT_TRUE(lost);
-  EXPECT_EQ(world().lane(0).late_packets(), alone);
 }
 
 // The first copy of a packet is held up in the port, the second is acknowledged, and the owner has the buffer back.
