@@ -518,15 +518,14 @@ void Sender::ReportLosses(Time now) {
 
 void Sender::AdvanceBase() {
   const Duration remember = rtt_.smoothed() * 2;
-  while (!outstanding_.empty()) {
-    const Outstanding& entry = outstanding_[outstanding_.begin()];
-    if (entry.state == Outstanding::State::kGhost) {
-      const bool old =
-          newest_acked_sent_at_ - entry.sent_at > remember || outstanding_.size() * 2 > outstanding_.bound();
-      if (!old && outstanding_count_ > 0) break;
-    } else if (entry.state != Outstanding::State::kResolved) {
-      break;
-    }
+  while (true) {
+    uint64_t psn = outstanding_.begin();
+    while (psn < outstanding_.end() && outstanding_[psn].state == Outstanding::State::kResolved) ++psn;
+    outstanding_.AdvanceTo(psn);
+    if (outstanding_.empty() || outstanding_[psn].state != Outstanding::State::kGhost) break;
+    const bool old = newest_acked_sent_at_ - outstanding_[psn].sent_at > remember ||
+                     outstanding_.size() * 2 > outstanding_.bound();
+    if (!old && outstanding_count_ > 0) break;
     outstanding_.PopFront();
   }
   unacked_.AdvanceTo(outstanding_.begin());
