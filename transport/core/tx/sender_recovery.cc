@@ -523,8 +523,8 @@ void Sender::AdvanceBase() {
     while (psn < outstanding_.end() && outstanding_[psn].state == Outstanding::State::kResolved) ++psn;
     outstanding_.AdvanceTo(psn);
     if (outstanding_.empty() || outstanding_[psn].state != Outstanding::State::kGhost) break;
-    const bool old = newest_acked_sent_at_ - outstanding_[psn].sent_at > remember ||
-                     outstanding_.size() * 2 > outstanding_.bound();
+    const bool old =
+        newest_acked_sent_at_ - outstanding_[psn].sent_at > remember || outstanding_.size() * 2 > outstanding_.bound();
     if (!old && outstanding_count_ > 0) break;
     outstanding_.PopFront();
   }
