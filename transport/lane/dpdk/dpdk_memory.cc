@@ -107,9 +107,10 @@ class CardMappings {
 
 }  // namespace
 
-bool DpdkMemory::IsPossible(const std::string& name) {
+bool DpdkMemory::CanMapFor(const std::string& pci_address) {
   std::error_code error;
-  const auto driver = std::filesystem::read_symlink(absl::StrCat("/sys/bus/pci/devices/", name, "/driver"), error);
+  const auto driver =
+      std::filesystem::read_symlink(absl::StrCat("/sys/bus/pci/devices/", pci_address, "/driver"), error);
   return !error && driver.filename() == "vfio-pci" && rte_eal_iova_mode() == RTE_IOVA_VA;
 }
 

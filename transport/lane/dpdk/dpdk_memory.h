@@ -7,6 +7,8 @@
 // and so in memory, until no buffer refers to them: the card reads what its owner left there, or has put there since,
 // which a receiver finds out by the checksum, but never pages of somebody else.
 //
+// By rte_extmem_register and rte_vfio_container_dma_map (DPDK 22.11, rte_memory.h and rte_vfio.h).
+//
 // Thread rule: the engine's thread of the port. Mappings, which ports of one process share, are locked, on the control
 // path alone.
 #pragma once
@@ -31,7 +33,7 @@ class DpdkMemory {
 
   // Whether memory can be mapped for the card at this PCI address: vfio-pci has handed it over, behind an IOMMU, so
   // that it can use the process's own addresses.
-  static bool IsPossible(const std::string& pci_address);
+  static bool CanMapFor(const std::string& pci_address);
 
   // Not OK: it cannot be mapped. OK: it is, or will be as soon as what overlaps it is mapped no more: of regions that
   // overlap, and are not the same, one is mapped.

@@ -24,6 +24,7 @@
 #include "transport/lane/dpdk/dpdk_eal.h"
 #include "transport/lane/dpdk/dpdk_memory.h"
 #include "transport/lane/dpdk/dpdk_queues.h"
+#include "transport/lane/udp/udp_mtu.h"
 
 namespace paceline {
 namespace {
@@ -34,7 +35,6 @@ constexpr unsigned kCacheBuffers = 64;
 // That net_af_xdp keeps of each pair of queues, whatever their sizes: 2048 to receive into, and as many that were sent.
 constexpr unsigned kAfXdpBuffers = 4096;
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
-constexpr uint32_t kMostMtu = 9216;  // jumbo frames as switches know them
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 // What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a
 // virtio-net.
@@ -169,19 +169,19 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   const bool takes_pieces = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   traits_.copies_while_sending = software != nullptr && software->copies_while_sending && takes_pieces &&
                                  !absl::StrContains(device.devargs, "zero-copy=yes");
-  traits_.reads_later = traits_.physical && takes_pieces && DpdkMemory::IsPossible(rte_dev_name(info.device));
+  traits_.reads_later = traits_.physical && takes_pieces && DpdkMemory::CanMapFor(rte_dev_name(info.device));
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.stamps_arrivals = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0;
 
   uint16_t driver_mtu = RTE_ETHER_MTU;
   rte_eth_dev_get_mtu(id_, &driver_mtu);
-  uint32_t own_mtu = std::min<uint32_t>(driver_mtu, kMostMtu);
+  uint32_t own_mtu = std::min<uint32_t>(driver_mtu, kJumboMtu);
   // Ports made of software state the largest frame of classic Ethernet and carry what their buffers hold.
   const bool is_tap = traits_.driver == "net_tap";
   const bool keeps_to_mtu = traits_.physical || is_tap || traits_.driver == "net_af_xdp";
   uint32_t most =
-      keeps_to_mtu ? std::min<uint32_t>({info.max_mtu, kMostMtu, info.max_rx_pktlen - kFrameOverhead}) : kMostMtu;
+      keeps_to_mtu ? std::min<uint32_t>({info.max_mtu, kJumboMtu, info.max_rx_pktlen - kFrameOverhead}) : kJumboMtu;
   uint32_t least_buffer_bytes = 0;
   std::string limits;
   if (traits_.driver == "net_af_packet") {
@@ -190,7 +190,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
         AskAfPacket(info.if_index, arguments != nullptr && arguments->args != nullptr ? arguments->args : "");
     if (!room.ok())
       return absl::Status(room.status().code(), absl::StrCat("DPDK port ", name_, ": ", room.status().message()));
-    own_mtu = most = std::min(room->mtu(), kMostMtu);
+    own_mtu = most = std::min(room->mtu(), kJumboMtu);
     least_buffer_bytes = room->frame_bytes;  // which the driver wants to see
     limits = absl::StrCat("; interface ", room->interface, " has ", room->interface_mtu,
                           ", framesz=", room->frame_bytes, " carries ", room->frame_mtu());

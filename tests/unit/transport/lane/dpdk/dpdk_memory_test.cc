@@ -220,9 +220,9 @@ TEST_F(DpdkMemoryTest, WhatTheIommuRefusesIsSaidAndNotTaken) {
 }
 
 TEST_F(DpdkMemoryTest, PortsMadeOfSoftwareHaveNoMemoryMapped) {
-  EXPECT_FALSE(DpdkMemory::IsPossible("net_ring_pl_a0"));
-  EXPECT_FALSE(DpdkMemory::IsPossible(""));
-  EXPECT_FALSE(DpdkMemory::IsPossible("0000:ff:1f.7"));
+  EXPECT_FALSE(DpdkMemory::CanMapFor("net_ring_pl_a0"));
+  EXPECT_FALSE(DpdkMemory::CanMapFor(""));
+  EXPECT_FALSE(DpdkMemory::CanMapFor("0000:ff:1f.7"));
 }
 
 }  // namespace
