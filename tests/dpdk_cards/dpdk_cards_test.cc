@@ -209,20 +209,22 @@ TEST_F(DpdkCardsTest, WhatWasSentOutlivesItsMemory) {
 // By their source ports, so that each path comes by one queue.
 TEST_F(DpdkCardsTest, PathsAreSpreadOverTheQueues) {
   if (queues_ == 1) GTEST_SKIP() << "cards with one queue";
+  constexpr uint32_t kCount = 20;
+  constexpr uint64_t kStray = 3;  // frames of somebody else's: ARP, or the bridge between the cards
   std::vector<uint8_t> payload(200);
   std::vector<uint64_t> paths(queues_);
   for (uint16_t entropy = 0; entropy < a_->capabilities().entropies; ++entropy) {
     const std::vector<uint64_t> before = Taken();
     std::vector<TxSegment> segments;
-    for (uint32_t i = 0; i < 5; ++i) segments.push_back(Packet(i, payload.data()));
+    for (uint32_t i = 0; i < kCount; ++i) segments.push_back(Packet(i, payload.data()));
     for (TxSegment& segment : segments) segment.entropy = entropy;
     Send(segments);
-    ASSERT_EQ(Receive(5).size(), 5u);
+    ASSERT_EQ(Receive(kCount).size(), kCount);
     const std::vector<uint64_t> after = Taken();
     for (unsigned queue = 0; queue < queues_; ++queue) {
       const uint64_t came = after[queue] - before[queue];
-      EXPECT_TRUE(came == 0 || came >= 5) << "path " << entropy << ": " << came << " by queue " << queue;
-      if (came >= 5) ++paths[queue];
+      EXPECT_TRUE(came <= kStray || came >= kCount) << "path " << entropy << ": " << came << " by queue " << queue;
+      if (came >= kCount) ++paths[queue];
     }
   }
   for (unsigned queue = 0; queue < queues_; ++queue) EXPECT_GT(paths[queue], 8u) << queue;
