@@ -1,7 +1,10 @@
 #include "transport/lane/shm/shm_ring.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+
+#include "transport/lane/shm/streaming_copy.h"
 
 namespace paceline {
 namespace {
@@ -38,10 +41,28 @@ bool ShmRingWriter::Write(std::span<const uint8_t> header, std::span<const uint8
   const uint64_t word = uint64_t{header_bytes} << 32 | payload_bytes;
   std::memcpy(at, &word, sizeof(word));
   if (header_bytes > 0) std::memcpy(at + sizeof(word), header.data(), header_bytes);
-  if (payload_bytes > 0) std::memcpy(at + PayloadAt(header_bytes), payload.data(), payload_bytes);
+  CopyPayload(at + PayloadAt(header_bytes), payload);
   written_ += bytes;
   memory_.control->written.store(written_, std::memory_order_release);
   return true;
+}
+
+void ShmRingWriter::CopyPayload(uint8_t* to, std::span<const uint8_t> payload) {
+  if (payload.size() < ShmCopyChoice::kLeastBytes) {
+    if (!payload.empty()) std::memcpy(to, payload.data(), payload.size());
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  const ShmCopyChoice::Turn turn = choice_.Next(static_cast<uint32_t>(payload.size()));
+  const Clock::time_point before = turn.is_timed ? Clock::now() : Clock::time_point();
+  if (turn.way == ShmCopyChoice::Way::kStreaming) {
+    StreamingCopy(to, payload.data(), payload.size());
+  } else {
+    std::memcpy(to, payload.data(), payload.size());
+  }
+  if (!turn.is_timed) return;
+  const std::chrono::nanoseconds took = Clock::now() - before;
+  choice_.Note(turn.way, static_cast<uint32_t>(payload.size()), Duration::Nanos(took.count()));
 }
 
 bool ShmRingWriter::ReaderSleeps() { return Exchange(memory_.control->reader_sleeps, false); }

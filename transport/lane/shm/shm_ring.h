@@ -24,6 +24,8 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/lane/shm/shm_copy_choice.h"
+
 namespace paceline {
 
 struct ShmRingControl {
@@ -53,7 +55,7 @@ constexpr uint64_t ShmPacketBytes(uint32_t header_bytes, uint32_t payload_bytes)
 
 class ShmRingWriter {
  public:
-  explicit ShmRingWriter(const ShmRingMemory& memory) : memory_(memory) {}
+  explicit ShmRingWriter(const ShmRingMemory& memory) : memory_(memory), choice_(memory.ring_bytes) {}
 
   // Copies a packet in. False: there is no room for it (or the ring is broken).
   bool Write(std::span<const uint8_t> header, std::span<const uint8_t> payload);
@@ -72,8 +74,10 @@ class ShmRingWriter {
 
  private:
   void LookForRoom();
+  void CopyPayload(uint8_t* to, std::span<const uint8_t> payload);
 
   ShmRingMemory memory_;
+  ShmCopyChoice choice_;
   uint64_t written_ = 0;
   uint64_t released_ = 0;  // as last seen
   bool broken_ = false;

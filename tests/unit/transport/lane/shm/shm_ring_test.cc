@@ -69,6 +69,18 @@ TEST_F(ShmRingTest, PacketsOfAllSizesComeInOrderAcrossTheEnd) {
   EXPECT_FALSE(reader_.broken() || writer_.broken());
 }
 
+// So many that they are copied in all ways that there are (shm_copy_choice.h).
+TEST_F(ShmRingTest, LargePayloadsComeWholeHoweverTheyAreCopied) {
+  constexpr uint64_t kPackets = 100 * ShmCopyChoice::kTimedEvery;
+  for (uint64_t i = 0; i < kPackets; ++i) {
+    const std::string header = Contents(i, 80), payload = Contents(i + 1, ShmCopyChoice::kLeastBytes + i % 3001);
+    ASSERT_TRUE(writer_.Write(Bytes(header), Bytes(payload)));
+    ASSERT_TRUE(reader_.Read(&packet_));
+    ASSERT_EQ(TextOf(packet_), header + payload) << i;
+    reader_.Release();
+  }
+}
+
 TEST_F(ShmRingTest, AFullRingTakesNothingUntilSomethingIsReleased) {
   const std::string header = Contents(0, 100), payload = Contents(1, 4000);
   const uint64_t one = ShmPacketBytes(100, 4000);
