@@ -92,6 +92,9 @@ bool ShmRingReader::Read(Packet* packet) {
   const uint64_t waiting = Waiting();
   if (waiting == 0) return false;
   uint8_t* at = memory_.packets + (read_ & (memory_.ring_bytes - 1));
+  // The lines of a short packet come from the writer's cache at the same time, not one after the other.
+  __builtin_prefetch(at + 64);
+  __builtin_prefetch(at + 128);
   const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_RELAXED);
   const auto header_bytes = static_cast<uint32_t>(word >> 32);
   const auto payload_bytes = static_cast<uint32_t>(word);
