@@ -39,7 +39,7 @@ void ShmCopyChoice::Note(Way way, uint32_t bytes, Duration took) {
     const bool known = cached_.enough() && streaming_.enough();
     if (known && cached_.Median() > kLeave * streaming_.Median()) Begin(Way::kStreaming);
   } else if (way == Way::kCached && ++trial_samples_ == Samples::kCount) {
-    Begin(cached_.Median() < kReturn * streaming_.Median() ? Way::kCached : Way::kStreaming);
+    Begin(cached_.Median() <= kReturn * streaming_.Median() ? Way::kCached : Way::kStreaming);
   }
 }
 

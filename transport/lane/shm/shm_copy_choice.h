@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "transport/base/time.h"
@@ -24,10 +25,11 @@ class ShmCopyChoice {
   enum class Way : uint8_t { kCached, kStreaming };
 
   static constexpr uint32_t kLeastBytes = 2048;   // of payloads that have a choice
-  static constexpr uint32_t kTimedEvery = 32;     // copies
+  static constexpr uint32_t kTimedEvery = 37;     // copies; not as many as a lap has: that before may have streamed
   static constexpr uint32_t kStreamedEvery = 64;  // timed copies, while most go through the caches
   static constexpr uint64_t kTrialEvery = 512;    // laps of the ring, while most go past them
-  static constexpr int kLeave = 4, kReturn = 3;   // the caches: when they take so many times as long
+  static constexpr int kLeave = 4;                // the caches: where they take more than so many times as long
+  static constexpr int kReturn = 3;               // to them: where they do not take so many times as long
 
   struct Turn {
     Way way = Way::kCached;

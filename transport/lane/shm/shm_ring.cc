@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "transport/base/time.h"
 #include "transport/lane/shm/streaming_copy.h"
 
 namespace paceline {
@@ -15,6 +16,7 @@ namespace {
 bool Exchange(std::atomic<uint32_t>& flag, bool value) { return flag.exchange(value, std::memory_order_acq_rel) != 0; }
 
 constexpr uint64_t PayloadAt(uint32_t header_bytes) { return ShmPacketBytes(header_bytes, 0); }
+static_assert(PayloadAt(1) % kStreamedLineBytes == 0);
 
 }  // namespace
 
@@ -41,7 +43,7 @@ bool ShmRingWriter::Write(std::span<const uint8_t> header, std::span<const uint8
   const uint64_t word = uint64_t{header_bytes} << 32 | payload_bytes;
   std::memcpy(at, &word, sizeof(word));
   if (header_bytes > 0) std::memcpy(at + sizeof(word), header.data(), header_bytes);
-  CopyPayload(at + PayloadAt(header_bytes), payload);
+  CopyPayload(at + PayloadAt(header_bytes), payload.first(payload_bytes));
   written_ += bytes;
   memory_.control->written.store(written_, std::memory_order_release);
   return true;
@@ -93,8 +95,8 @@ bool ShmRingReader::Read(Packet* packet) {
   if (waiting == 0) return false;
   uint8_t* at = memory_.packets + (read_ & (memory_.ring_bytes - 1));
   // The lines of a short packet come from the writer's cache at the same time, not one after the other.
-  __builtin_prefetch(at + 64);
-  __builtin_prefetch(at + 128);
+  if (waiting > 64) __builtin_prefetch(at + 64);
+  if (waiting > 128) __builtin_prefetch(at + 128);
   const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_RELAXED);
   const auto header_bytes = static_cast<uint32_t>(word >> 32);
   const auto payload_bytes = static_cast<uint32_t>(word);

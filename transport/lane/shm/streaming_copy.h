@@ -1,6 +1,8 @@
 // A copy that passes the caches by, for memory that another processor reads next and this one does not. A plain store
 // first fetches its line, from the other processor's cache where that has read it; this one does not, and where the two
 // share no cache that is most of what a copy takes (docs/lanes/shm.md, "Where the processors share no cache").
+//
+// Thread rule: one writer of the memory.
 #pragma once
 
 #include <cstddef>

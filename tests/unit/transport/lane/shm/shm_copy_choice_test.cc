@@ -20,7 +20,7 @@ class ShmCopyChoiceTest : public ::testing::Test {
 
   int64_t Nanos(Way way) const {
     if (way == Way::kStreaming) return kStreaming;
-    if (!near_) return 12'500;
+    if (!near_) return far_;
     return cached_in_row_ <= kLap ? 3500 : 1400;  // a line that is in memory has to be fetched
   }
 
@@ -38,6 +38,7 @@ class ShmCopyChoiceTest : public ::testing::Test {
 
   ShmCopyChoice choice_{kRing};
   bool near_ = true;
+  int64_t far_ = 12'500;
   std::function<int64_t()> disturbance_ = [] { return 0; };  // nanoseconds more
   uint64_t copies_ = 0, cached_ = 0, streamed_ = 0, timed_ = 0, cached_in_row_ = 0;
 };
@@ -62,10 +63,10 @@ TEST_F(ShmCopyChoiceTest, PastThemWhereTheyAreNot) {
 }
 
 TEST_F(ShmCopyChoiceTest, PagesThatNobodyHasTouchedDoNotCount) {
-  Copy(kLap);
+  Copy(kLap + ShmCopyChoice::kTimedEvery - 1);
   EXPECT_EQ(timed_, 0u);
   EXPECT_EQ(streamed_, 0u);
-  Copy(ShmCopyChoice::kTimedEvery);
+  Copy(1);
   EXPECT_EQ(timed_, 1u);
 }
 
@@ -86,16 +87,30 @@ TEST_F(ShmCopyChoiceTest, ATrialBeginsWithALapThatIsNotTimed) {
   near_ = false;
   Copy(20 * kLap);
   ASSERT_EQ(choice_.way(), Way::kStreaming);
-  while (choice_.Next(kBytes).way == Way::kStreaming) {
+  ShmCopyChoice::Turn turn = choice_.Next(kBytes);
+  for (uint64_t i = 0; i < 2 * ShmCopyChoice::kTrialEvery * kLap && turn.way != Way::kCached; ++i) {
+    turn = choice_.Next(kBytes);
   }
-  uint64_t lap = 1;
-  ShmCopyChoice::Turn turn;
-  while (turn = choice_.Next(kBytes), !turn.is_timed) {
+  uint64_t lap = 0;
+  for (; lap < 2 * kLap && !turn.is_timed; ++lap) {
     EXPECT_EQ(turn.way, Way::kCached);
-    ++lap;
+    turn = choice_.Next(kBytes);
   }
   EXPECT_EQ(turn.way, Way::kCached);
   EXPECT_EQ(lap, kLap);
+}
+
+TEST_F(ShmCopyChoiceTest, BetweenTheTwoBoundsItStaysAsItIs) {
+  near_ = false;
+  far_ = 3500;
+  Copy(100'000);
+  EXPECT_EQ(choice_.way(), Way::kCached);
+  far_ = 12'500;
+  Copy(20 * kLap);
+  ASSERT_EQ(choice_.way(), Way::kStreaming);
+  far_ = 3500;
+  Copy(3 * ShmCopyChoice::kTrialEvery * kLap);
+  EXPECT_EQ(choice_.way(), Way::kStreaming);
 }
 
 TEST_F(ShmCopyChoiceTest, CopiesThatWereInterruptedDecideNothing) {
