@@ -43,28 +43,28 @@ bool ShmRingWriter::Write(std::span<const uint8_t> header, std::span<const uint8
   const uint64_t word = uint64_t{header_bytes} << 32 | payload_bytes;
   std::memcpy(at, &word, sizeof(word));
   if (header_bytes > 0) std::memcpy(at + sizeof(word), header.data(), header_bytes);
-  CopyPayload(at + PayloadAt(header_bytes), payload.first(payload_bytes));
+  if (payload_bytes >= ShmCopyChoice::kLeastBytes) {
+    CopyLarge(at + PayloadAt(header_bytes), payload.data(), payload_bytes);
+  } else if (payload_bytes > 0) {
+    std::memcpy(at + PayloadAt(header_bytes), payload.data(), payload_bytes);
+  }
   written_ += bytes;
   memory_.control->written.store(written_, std::memory_order_release);
   return true;
 }
 
-void ShmRingWriter::CopyPayload(uint8_t* to, std::span<const uint8_t> payload) {
-  if (payload.size() < ShmCopyChoice::kLeastBytes) {
-    if (!payload.empty()) std::memcpy(to, payload.data(), payload.size());
-    return;
-  }
+void ShmRingWriter::CopyLarge(uint8_t* to, const uint8_t* from, uint32_t bytes) {
   using Clock = std::chrono::steady_clock;
-  const ShmCopyChoice::Turn turn = choice_.Next(static_cast<uint32_t>(payload.size()));
+  const ShmCopyChoice::Turn turn = choice_.Next(bytes);
   const Clock::time_point before = turn.is_timed ? Clock::now() : Clock::time_point();
   if (turn.way == ShmCopyChoice::Way::kStreaming) {
-    StreamingCopy(to, payload.data(), payload.size());
+    StreamingCopy(to, from, bytes);
   } else {
-    std::memcpy(to, payload.data(), payload.size());
+    std::memcpy(to, from, bytes);
   }
   if (!turn.is_timed) return;
   const std::chrono::nanoseconds took = Clock::now() - before;
-  choice_.Note(turn.way, static_cast<uint32_t>(payload.size()), Duration::Nanos(took.count()));
+  choice_.Note(turn.way, bytes, Duration::Nanos(took.count()));
 }
 
 bool ShmRingWriter::ReaderSleeps() { return Exchange(memory_.control->reader_sleeps, false); }

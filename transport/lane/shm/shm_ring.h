@@ -74,13 +74,14 @@ class ShmRingWriter {
 
  private:
   void LookForRoom();
-  void CopyPayload(uint8_t* to, std::span<const uint8_t> payload);
+  // Of a payload for which there is a choice.
+  void CopyLarge(uint8_t* to, const uint8_t* from, uint32_t bytes);
 
   ShmRingMemory memory_;
-  ShmCopyChoice choice_;
   uint64_t written_ = 0;
   uint64_t released_ = 0;  // as last seen
   bool broken_ = false;
+  ShmCopyChoice choice_;
 };
 
 class ShmRingReader {
