@@ -29,7 +29,7 @@ class ShmCopyChoice {
   static constexpr uint32_t kStreamedEvery = 64;  // timed copies, while most go through the caches
   static constexpr uint64_t kTrialEvery = 512;    // laps of the ring, while most go past them
   static constexpr int kLeave = 4;                // the caches: where they take more than so many times as long
-  static constexpr int kReturn = 3;               // to them: where they do not take so many times as long
+  static constexpr int kReturn = 3;               // to them: where they take no more than so many times as long
 
   struct Turn {
     Way way = Way::kCached;
