@@ -81,8 +81,7 @@ TEST_F(ShmCopyChoiceTest, FollowsAProcessThatIsMoved) {
   }
 }
 
-// After a lap that went to memory a copy through the caches takes 3.5 times as long as one past them, here and where
-// they are not shared alike.
+// After a lap that went to memory a copy through the caches takes 3.5 times as long as one past them, near too.
 TEST_F(ShmCopyChoiceTest, ATrialBeginsWithALapThatIsNotTimed) {
   near_ = false;
   Copy(20 * kLap);

@@ -41,7 +41,7 @@ TEST(StreamingCopyTest, WhoSeesWhatIsStoredAfterItSeesIt) {
   alignas(128) std::atomic<uint64_t> read{0};
   const auto wait_for = [](const std::atomic<uint64_t>& what, uint64_t least) {
     for (uint32_t looks = 1; what.load(std::memory_order_acquire) < least; ++looks) {
-      if (looks % 4096 == 0) std::this_thread::yield();  // there may be one processor only
+      if (looks % 4096 == 0) std::this_thread::yield();  // the other may wait for a processor
     }
   };
   uint64_t late = 0;
