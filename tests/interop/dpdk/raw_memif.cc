@@ -28,9 +28,9 @@ RawMemif::RawMemif(const std::string& device) {
   }
   JoinDpdk();
   // A client that connects while its server is still being set up is turned away, and comes again.
-  for (int i = 0; i < 100 && port_->traits().is_memif_client && !port_->LinkUp(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (!port_->LinkUp()) port_->Restart();
+  for (int i = 0; i < 100 && port_->traits().is_memif_client && !LinkUp(); ++i) {
+    for (int j = 0; j < 100 && !LinkUp(); ++j) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!LinkUp()) port_->Restart();
   }
 }
 

@@ -25,6 +25,7 @@ constexpr size_t kRoom = 256;  // segments; Send itself takes whatever it is giv
 // A segment is stamped before its burst waits for the processor, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
 constexpr Duration kLookInterval = Duration::Millis(5);  // at link and counters of the port
+constexpr Duration kCareInterval = Duration::Micros(200);
 // Of a memif client: between attempts to find a server, and to one that has answered but not brought up the link. The
 // driver's own thread is at work then, and does not bear to be interrupted.
 constexpr Duration kConnectInterval = Duration::Millis(200);
@@ -141,7 +142,7 @@ size_t DpdkLane::RoomTo(uint32_t peer) {
 
 size_t DpdkLane::Send(std::span<const TxSegment> segments) {
   JoinDpdk();
-  if (!port_->started()) {
+  if (!port_->is_usable()) {
     counters_.tx_drops += segments.size();
     return segments.size();
   }
@@ -150,7 +151,7 @@ size_t DpdkLane::Send(std::span<const TxSegment> segments) {
 
 size_t DpdkLane::Receive(std::span<RxSegment> out, Time now) {
   JoinDpdk();
-  const size_t count = port_->started() ? receiver_.Receive(out, now, counters_) : 0;
+  const size_t count = port_->is_usable() ? receiver_.Receive(out, now, counters_) : 0;
   if (neighbours_.next_due() <= now || neighbours_.change_count() != neighbour_changes_) TalkToNeighbours(now);
   if (next_look_ <= now) LookAtPort(now);
   return count;
@@ -174,19 +175,19 @@ bool DpdkLane::LendMemory(const LaneMemory& memory) {
 }
 
 void DpdkLane::TalkToNeighbours(Time now) {
-  for (int i = 0; port_->started() && i < kNeighbourFramesPerPoll; ++i) {
+  for (int i = 0; port_->is_usable() && i < kNeighbourFramesPerPoll; ++i) {
     const auto frame = neighbours_.PollTransmit(now);
     if (!frame) break;
     sender_.SendFrame(frame->view());
   }
   if (std::exchange(neighbour_changes_, neighbours_.change_count()) != neighbours_.change_count()) {
-    sender_.ReleaseHeld(counters_);
+    sender_.ReleaseHeld(port_->is_usable(), counters_);
   }
 }
 
 void DpdkLane::LookAtPort(Time now) {
-  next_look_ = now + kLookInterval;
-  port_->ReadClock();
+  port_->Attend();
+  next_look_ = now + (port_->needs_care() ? kCareInterval : kLookInterval);
   ChangeMemory();
   const bool up = port_->LinkUp();
   if (up != status_.up) {
@@ -196,8 +197,7 @@ void DpdkLane::LookAtPort(Time now) {
   if (port_->traits().is_memif_client) {
     if (up || next_restart_ == Time()) next_restart_ = now + kRestartInterval;
     if (next_restart_ <= now) {
-      port_->Restart();
-      next_restart_ = now + (port_->started() ? kRestartInterval : kConnectInterval);
+      next_restart_ = now + (port_->Restart() ? kRestartInterval : kConnectInterval);
     }
   }
   if (neighbours_.conflicts() > 0 && !std::exchange(conflict_is_said_, true)) {

@@ -34,6 +34,7 @@ constexpr unsigned kBuffersInHand = 1024;  // beside the queues: bursts, and wha
 constexpr unsigned kCacheBuffers = 64;
 // That net_af_xdp keeps of each pair of queues, whatever their sizes: 2048 to receive into, and as many that were sent.
 constexpr unsigned kAfXdpBuffers = 4096;
+constexpr char kMemif[] = "net_memif";
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 // What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a
@@ -52,7 +53,7 @@ struct SoftwareDriver {
   DpdkSpreading spreading = DpdkSpreading::kNone;
 };
 constexpr SoftwareDriver kSoftwareDrivers[] = {
-    {"net_memif", false, true, true, DpdkSpreading::kTaken},
+    {kMemif, false, true, true, DpdkSpreading::kTaken},
     {"net_ring", true, true, false, DpdkSpreading::kRegardless},
     {"net_null", true, true, true},
     {"net_af_packet", false, false, true, DpdkSpreading::kRegardless},
@@ -121,12 +122,22 @@ rte_mempool* MakePackedPool(const std::string& name, unsigned count, uint16_t ro
   return pool;
 }
 
-absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached) {
+absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached, std::unique_ptr<MemifRelay>& relay) {
   uint16_t id = 0;
   attached = false;
   if (rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0) return id;
+  std::string devargs = device.devargs;
+  if (absl::StartsWith(device.name, kMemif)) {
+    auto between = MemifRelay::Open(devargs);
+    if (!between.ok()) {
+      return absl::Status(between.status().code(),
+                          absl::StrCat("DPDK port ", device.name, ": ", between.status().message()));
+    }
+    relay = *std::move(between);
+    devargs = relay->devargs();
+  }
   LastDpdkErrors();
-  const int result = rte_dev_probe(device.devargs.c_str());
+  const int result = rte_dev_probe(devargs.c_str());
   if (result < 0) {
     return absl::NotFoundError(absl::StrCat("DPDK port ", device.devargs, " cannot be attached (",
                                             rte_strerror(-result), "): ", LastDpdkErrors(),
@@ -147,9 +158,11 @@ absl::Status DpdkPort::Failed(const char* what, int error) const {
 
 absl::StatusOr<std::unique_ptr<DpdkPort>> DpdkPort::Open(const DpdkDevice& device, uint32_t mtu) {
   bool attached = false;
-  const auto id = FindOrAttach(device, attached);
+  std::unique_ptr<MemifRelay> relay;
+  const auto id = FindOrAttach(device, attached, relay);
   if (!id.ok()) return id.status();
   std::unique_ptr<DpdkPort> port(new DpdkPort(*id, device.name, attached));
+  port->relay_ = std::move(relay);
   rte_eth_dev_info info{};
   if (const int result = rte_eth_dev_info_get(*id, &info); result != 0) return port->Failed("no information", result);
   if (rte_eth_dev_is_valid_port(*id) == 0) return port->Failed("not a port", -ENODEV);
@@ -165,7 +178,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   const SoftwareDriver* software = FindSoftwareDriver(traits_.driver);
   traits_.physical = software == nullptr;
   traits_.this_machine_only = device.is_own_pair || (software != nullptr && software->stays_here);
-  traits_.is_memif_client = traits_.driver == "net_memif" && !absl::StrContains(device.devargs, "role=server");
+  traits_.is_memif_client = traits_.driver == kMemif && !absl::StrContains(device.devargs, "role=server");
   const bool takes_pieces = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   traits_.copies_while_sending = software != nullptr && software->copies_while_sending && takes_pieces &&
                                  !absl::StrContains(device.devargs, "zero-copy=yes");
@@ -288,15 +301,23 @@ absl::Status DpdkPort::MakePools(uint32_t frame_bytes, unsigned count, int socke
       "): reserve more hugepages, or give more without them: PACELINE_DPDK_EAL=\"-m 512\""));
 }
 
+int DpdkPort::StartDevice() {
+  const int result = rte_eth_dev_start(id_);
+  started_ = result == 0;
+  return result;
+}
+
 absl::Status DpdkPort::Start() {
-  int result = rte_eth_dev_start(id_);
   // The server of a memif may be a moment late.
+  const auto is_there = [this] { return relay_ == nullptr || !traits_.is_memif_client || relay_->FindServer(); };
+  int result = is_there() ? StartDevice() : -ECONNREFUSED;
   for (int attempt = 0; result != 0 && traits_.is_memif_client && attempt < kStartAttempts; ++attempt) {
     std::this_thread::sleep_for(kStartInterval);
-    result = rte_eth_dev_start(id_);
+    if (is_there()) result = StartDevice();
   }
+  if (relay_ && result == -ECONNREFUSED)
+    return Failed(absl::StrCat("start: no server listens at ", relay_->address()).c_str(), result);
   if (result != 0) return Failed("start", result);
-  started_ = true;
   rte_eth_link link{};
   if (traits_.physical && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
     traits_.rate = Rate::Gbps(link.link_speed / 1e3);
@@ -311,7 +332,7 @@ void DpdkPort::Stop() {
   const auto stop = [this] {
     if (std::exchange(started_, false)) rte_eth_dev_stop(id_);
   };
-  if (traits_.driver == "net_memif") {
+  if (traits_.driver == kMemif) {
     InInterruptThread(stop);
   } else {
     stop();
@@ -333,19 +354,21 @@ DpdkPort::~DpdkPort() {
 }
 
 void DpdkPort::FreeSent() const {
-  for (uint16_t queue = 0; started_ && queue < traits_.send_queues; ++queue) rte_eth_tx_done_cleanup(id_, queue, 0);
+  for (uint16_t queue = 0; is_usable() && queue < traits_.send_queues; ++queue) rte_eth_tx_done_cleanup(id_, queue, 0);
 }
 
 bool DpdkPort::LinkUp() const {
   rte_eth_link link{};
-  return started_ && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return is_usable() && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-void DpdkPort::Restart() {
+bool DpdkPort::Restart() {
+  if (relay_ && !relay_->FindServer()) return false;
   InInterruptThread([this] {
     if (started_) rte_eth_dev_stop(id_);
-    started_ = rte_eth_dev_start(id_) == 0;
+    StartDevice();
   });
+  return started_;
 }
 
 }  // namespace paceline

@@ -14,6 +14,7 @@
 #include "transport/base/time.h"
 #include "transport/lane/dpdk/dpdk_arrival_times.h"
 #include "transport/lane/dpdk/dpdk_device.h"
+#include "transport/lane/dpdk/memif_relay.h"
 
 struct rte_mempool;
 
@@ -58,19 +59,22 @@ class DpdkPort {
 
   // When packets came. Nothing: the port does not stamp them, or its clock cannot be read.
   const std::optional<DpdkArrivalTimes>& arrival_times() const { return arrival_times_; }
-  // Compares its clock with the host's, if it stamps: to be called every few milliseconds.
-  void ReadClock() {
+  // What has to be done every few milliseconds, and oftener while needs_care(), between calls that touch the queues:
+  // compares the port's clock with the host's, if it stamps, and lets a memif and its peer talk.
+  void Attend() {
     if (arrival_times_) arrival_times_->ReadClock();
+    if (relay_) relay_->Pass();
   }
+  bool needs_care() const { return relay_ != nullptr && relay_->is_meeting(); }
 
-  // False after a restart that failed: its queues must not be touched.
-  bool started() const { return started_; }
+  // False after a restart that failed, and of a memif without a peer: then its queues must not be touched.
+  bool is_usable() const { return started_ && (relay_ == nullptr || relay_->connected()); }
   // Whether the other end is there. A few reads of memory or of a register.
   bool LinkUp() const;
   // Nothing arrives and leaves any more.
   void Stop();
-  // Stops and starts it: a memif client connects to a server that has come back.
-  void Restart();
+  // Stops and starts it: a memif client connects to a server that has come back. False: there is none.
+  bool Restart();
   // Asks the driver to let go of the buffers that have been sent, which it does by and by; not every driver can.
   void FreeSent() const;
 
@@ -82,6 +86,7 @@ class DpdkPort {
   absl::Status SetUpQueues(uint32_t least_buffer_bytes);
   absl::Status MakePools(uint32_t frame_bytes, unsigned count, int socket);
   absl::Status Start();
+  int StartDevice();  // as rte_eth_dev_start
   absl::Status Failed(const char* what, int error) const;
 
   uint16_t id_;
@@ -92,6 +97,7 @@ class DpdkPort {
   rte_mempool* references_ = nullptr;
   DpdkPortTraits traits_;
   std::optional<DpdkArrivalTimes> arrival_times_;
+  std::unique_ptr<MemifRelay> relay_;  // of a memif that was attached here
 };
 
 }  // namespace paceline

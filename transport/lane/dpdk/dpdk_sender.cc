@@ -183,7 +183,7 @@ void DpdkSender::SendFrame(std::span<const uint8_t> frame) {
   if (rte_eth_tx_burst(port_->id(), 0, &buffer, 1) == 0) rte_pktmbuf_free(buffer);
 }
 
-void DpdkSender::ReleaseHeld(LaneCounters& counters) {
+void DpdkSender::ReleaseHeld(bool usable, LaneCounters& counters) {
   size_t kept = 0;
   for (const Held& held : held_) {
     if (neighbours_->state(held.neighbour) == Neighbours::State::kAsking) {
@@ -195,7 +195,7 @@ void DpdkSender::ReleaseHeld(LaneCounters& counters) {
     rte_mbuf* frame = held.frame;
     if (to != nullptr) std::memcpy(rte_pktmbuf_mtod(frame, uint8_t*), to->bytes.data(), to->bytes.size());
     ++counters.tx_calls;
-    if (to == nullptr || rte_eth_tx_burst(port_->id(), held.queue, &frame, 1) == 0) {
+    if (to == nullptr || !usable || rte_eth_tx_burst(port_->id(), held.queue, &frame, 1) == 0) {
       rte_pktmbuf_free(frame);
       ++counters.tx_drops;
       continue;

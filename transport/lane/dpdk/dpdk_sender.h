@@ -44,8 +44,9 @@ class DpdkSender {
   // A frame as it is, or not at all when there is no room.
   void SendFrame(std::span<const uint8_t> frame);
 
-  // Neighbours became known, or are given up: what waited for them leaves, or is dropped.
-  void ReleaseHeld(LaneCounters& counters);
+  // Neighbours became known, or are given up: what waited for them leaves, or is dropped, as all is of a port that is
+  // not usable.
+  void ReleaseHeld(bool usable, LaneCounters& counters);
 
  private:
   static constexpr size_t kBatch = 32;

@@ -24,8 +24,6 @@ struct ShmOffer {
 };
 
 absl::StatusOr<FileDescriptor> ListenShm(const ShmToken& token);
-// Not valid: nobody waits (errno is EAGAIN), or who waits cannot be taken in (EMFILE and the like).
-FileDescriptor AcceptShm(const FileDescriptor& listener);
 // NotFound: nobody of that name here; PermissionDenied: another user's.
 absl::StatusOr<FileDescriptor> ConnectShm(const ShmToken& token);
 

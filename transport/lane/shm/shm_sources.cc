@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/lane/unix_socket.h"
+
 namespace paceline {
 
 ShmSources::ShmSources(FileDescriptor listener, int epoll, uint64_t mark)
@@ -17,7 +19,7 @@ ShmSources::ShmSources(FileDescriptor listener, int epoll, uint64_t mark)
 void ShmSources::OnListener() {
   more_wait_ = cannot_accept_ = false;
   for (size_t i = 0; i < kMostAccepts; ++i) {
-    FileDescriptor socket = AcceptShm(listener_);
+    FileDescriptor socket = AcceptUnix(listener_);
     if (!socket.valid()) {
       cannot_accept_ = errno != EAGAIN;
       return;

@@ -2,8 +2,10 @@
 // payload is referred to and not copied by the lane.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
 #include "transport/lane/udp/udp_address.h"
@@ -190,6 +192,45 @@ TEST_F(DpdkMemifTest, AServerTakesAClientThatComesAgain) {
   StartClient();
   ASSERT_TRUE(client_ != nullptr);
   ExpectTraffic();
+}
+
+// The driver gives the shared memory back on its own thread: not while another takes packets out of it.
+TEST_F(DpdkMemifTest, AClientMayGoWhileTheServerTakesItsPackets) {
+  constexpr int kRounds = 20;
+  constexpr uint32_t kMtu = 9000;
+  server_ = MakeLane(Device("server", "192.0.2.1") + ",bsize=9216,rsize=10", kMtu);
+  ASSERT_TRUE(server_ != nullptr);
+  std::atomic<bool> go{true}, stop{false}, up{false};
+  std::thread taker([&] {
+    while (!stop) {
+      if (!go) continue;
+      server_->Receive(out_, MonotonicNow());
+      up = server_->status().up;
+    }
+  });
+  std::array<RxSegment, 64> out;
+  int met = 0;
+  for (; met < kRounds; ++met) {
+    client_ = MakeLane(Device("client", "192.0.2.2") + ",bsize=9216,rsize=10", kMtu);
+    if (client_ == nullptr) break;
+    const uint32_t peer = client_->OpenPeer(server_->address());
+    const Time end = MonotonicNow() + Duration::Seconds(20);
+    while (!(up && client_->status().up && client_->RoomTo(peer) > 0) && MonotonicNow() < end) {
+      client_->Receive(out, MonotonicNow());
+    }
+    if (MonotonicNow() >= end) break;
+    SegmentList list;
+    for (int i = 0; i < 1000; ++i) list.Add(peer, 0, 8000);
+    go = false;
+    client_->Send(list.all());
+    go = true;
+    client_.reset();
+    while (up && MonotonicNow() < end) std::this_thread::yield();
+  }
+  stop = true;
+  taker.join();
+  EXPECT_EQ(met, kRounds);
+  EXPECT_GT(server_->counters().rx_packets, 0u);
 }
 
 TEST_F(DpdkMemifTest, AClientWithoutAServerSaysSo) {

@@ -15,6 +15,7 @@
 #include "transport/lane/shm/shm_memory.h"
 #include "transport/lane/shm/shm_socket.h"
 #include "transport/lane/shm/shm_sources.h"
+#include "transport/lane/unix_socket.h"
 
 namespace paceline {
 namespace {
@@ -155,10 +156,10 @@ TEST_F(ShmHostileTest, OneLookTakesInABoundedNumberOfConnections) {
   for (int i = 0; i < 200; ++i) waiting.push_back(*ConnectShm(token));
   sources.OnListener();
   EXPECT_FALSE(sources.AskForPackets()) << "to take in the others is work to do";
-  EXPECT_TRUE(AcceptShm(same).valid()) << "whoever connects faster than we accept would hold us for ever";
+  EXPECT_TRUE(AcceptUnix(same).valid()) << "whoever connects faster than we accept would hold us for ever";
   for (int i = 0; i < 10 && sources.connections_wait(); ++i) sources.OnListener();
   EXPECT_TRUE(sources.AskForPackets());
-  EXPECT_FALSE(AcceptShm(same).valid()) << "the others are taken in by later looks";
+  EXPECT_FALSE(AcceptUnix(same).valid()) << "the others are taken in by later looks";
 }
 
 TEST_F(ShmHostileTest, OneLookTakesInABoundedNumberOfRings) {
@@ -208,7 +209,7 @@ TEST_F(ShmHostileTest, AReaderThatLiesGetsNothingMore) {
   ASSERT_TRUE(listener.ok()) << listener.status();
   const uint32_t liar = lane_->OpenPeer(ToLaneAddress(token));
   ASSERT_NE(liar, 0u);
-  const FileDescriptor socket = AcceptShm(*listener);
+  const FileDescriptor socket = AcceptUnix(*listener);
   ShmOffer offer;
   FileDescriptor descriptor;
   ASSERT_EQ(TakeOffer(socket, &offer, &descriptor), OfferState::kTaken);

@@ -1,0 +1,295 @@
+#include "transport/lane/dpdk/memif_relay.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "transport/lane/unix_socket.h"
+
+namespace paceline {
+namespace {
+
+// memif.h: a message is 128 bytes, of which the first two are its kind.
+constexpr size_t kMessageBytes = 128;
+constexpr uint16_t kInit = 3, kConnected = 7, kDisconnect = 8;
+constexpr size_t kInitIdAt = 4;  // four bytes, behind the version
+
+constexpr char kDefaultSocket[] = "/run/memif.sock";  // of the driver's
+constexpr int kBacklog = 64;
+constexpr size_t kMostUnnamed = 16;  // connections that have not said which port they are for
+
+struct MemifSettings {
+  std::string address = kDefaultSocket;
+  bool is_abstract = true, is_server = false;
+  uint32_t id = 0;
+  std::string others;  // with the port's name
+
+  explicit MemifSettings(std::string_view devargs) {
+    for (const absl::string_view part : absl::StrSplit(absl::string_view(devargs.data(), devargs.size()), ',')) {
+      const std::pair<absl::string_view, absl::string_view> setting = absl::StrSplit(part, absl::MaxSplits('=', 1));
+      const auto& [key, value] = setting;
+      if (key == "socket") {
+        address = std::string(value);
+      } else if (key == "socket-abstract") {
+        is_abstract = value != "no";
+      } else {
+        // What the driver does not understand it says itself.
+        if (key == "role") is_server = value == "server" || value == "master";
+        if (key == "id" && !absl::SimpleAtoi(value, &id)) id = 0;
+        absl::StrAppend(&others, others.empty() ? "" : ",", part);
+      }
+    }
+  }
+};
+
+uint16_t KindOf(std::span<const uint8_t> message) {
+  uint16_t kind = 0;
+  if (message.size() >= sizeof(kind)) std::memcpy(&kind, message.data(), sizeof(kind));
+  return kind;
+}
+
+// A process that was killed leaves the file of its socket, at which nobody listens.
+bool IsLeftBehind(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+  return !ConnectUnix({path, false}).valid() && errno == ECONNREFUSED;
+}
+
+// Guards who has which address: whoever opens one finds it whole, or gone with its file.
+std::mutex& OpeningMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+// An address and all who meet there: ports that serve at one have it in common, and are told apart by their numbers.
+class MemifSocket {
+ public:
+  static absl::StatusOr<std::shared_ptr<MemifSocket>> Open(const MemifSettings& settings);
+  static void Close(std::shared_ptr<MemifSocket> socket);
+  ~MemifSocket() {
+    if (is_server_ && !is_abstract_ && listener_.valid()) unlink(address_.c_str());
+  }
+  MemifSocket(const MemifSocket&) = delete;
+  MemifSocket& operator=(const MemifSocket&) = delete;
+
+  const std::string& address() const { return address_; }
+  const std::string& driver_address() const { return driver_address_; }
+
+  void Enter(uint32_t id);
+  void Leave(uint32_t id);
+  bool FindServer();
+  struct Outlook {
+    bool connected = false, is_meeting = false;
+  };
+  // For the port of that number, and for connections that no port answers for.
+  Outlook Pass(uint32_t id);
+
+ private:
+  enum class Stage : uint8_t { kMeeting, kConnected, kLeaving };
+  struct Connection {
+    FileDescriptor driver, peer;
+    std::optional<uint32_t> id;
+    Stage stage = Stage::kMeeting;
+  };
+
+  explicit MemifSocket(const MemifSettings& settings)
+      : address_(settings.address), is_abstract_(settings.is_abstract), is_server_(settings.is_server) {}
+
+  UnixAddress named() const { return {address_, is_abstract_}; }
+  UnixAddress drivers() const { return {driver_address_, true}; }
+  bool IsFor(const Connection& connection, uint32_t id) const;
+  void Accept(uint32_t id);
+  // False: it is over for both.
+  bool PassFromDriver(Connection& connection);
+  bool PassFromPeer(Connection& connection);
+
+  const std::string address_;
+  const bool is_abstract_, is_server_;
+  std::string driver_address_;
+  std::mutex mutex_;  // guards what follows
+  FileDescriptor listener_;
+  FileDescriptor server_;  // of a client: a connection that waits for the driver's
+  std::vector<uint32_t> ids_;
+  std::vector<Connection> connections_;
+};
+
+absl::StatusOr<std::shared_ptr<MemifSocket>> MemifSocket::Open(const MemifSettings& settings) {
+  static unsigned made = 0;
+  static auto* const servers = new std::map<std::pair<std::string, bool>, std::weak_ptr<MemifSocket>>;
+  const std::lock_guard<std::mutex> lock(OpeningMutex());
+  std::weak_ptr<MemifSocket> none;
+  auto& known = settings.is_server ? (*servers)[{settings.address, settings.is_abstract}] : none;
+  if (auto socket = known.lock()) return socket;
+  std::shared_ptr<MemifSocket> socket(new MemifSocket(settings));
+  socket->driver_address_ = absl::StrCat("paceline-memif-", getpid(), "-", made++);
+  const UnixAddress own = settings.is_server ? socket->named() : socket->drivers();
+  socket->listener_ = ListenUnix(own, kBacklog);
+  if (!socket->listener_.valid() && errno == EADDRINUSE && !own.is_abstract) {
+    if (IsLeftBehind(settings.address)) unlink(settings.address.c_str());
+    socket->listener_ = ListenUnix(own, kBacklog);
+  }
+  if (!socket->listener_.valid()) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at socket=", settings.address));
+  }
+  known = socket;
+  return socket;
+}
+
+void MemifSocket::Close(std::shared_ptr<MemifSocket> socket) {
+  const std::lock_guard<std::mutex> lock(OpeningMutex());
+  socket.reset();
+}
+
+void MemifSocket::Enter(uint32_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ids_.push_back(id);
+}
+
+void MemifSocket::Leave(uint32_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase(ids_, id);
+  std::erase_if(connections_, [id](const Connection& connection) { return connection.id == id; });
+}
+
+bool MemifSocket::FindServer() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (server_.valid()) {
+    char byte;
+    const ssize_t got = recv(server_.get(), &byte, sizeof(byte), MSG_PEEK);
+    if (got > 0 || (got < 0 && errno == EAGAIN)) return true;
+  }
+  server_ = ConnectUnix(named());
+  return server_.valid();
+}
+
+bool MemifSocket::IsFor(const Connection& connection, uint32_t id) const {
+  if (connection.id && std::find(ids_.begin(), ids_.end(), *connection.id) != ids_.end()) return connection.id == id;
+  return true;
+}
+
+void MemifSocket::Accept(uint32_t id) {
+  for (;;) {
+    Connection connection;
+    FileDescriptor accepted = AcceptUnix(listener_);
+    if (!accepted.valid()) return;
+    if (is_server_) {
+      connection.driver = ConnectUnix(drivers());
+      connection.peer = std::move(accepted);
+    } else {
+      connection.driver = std::move(accepted);
+      connection.peer = server_.valid() ? std::exchange(server_, FileDescriptor()) : ConnectUnix(named());
+      connection.id = id;
+    }
+    if (!connection.driver.valid() || !connection.peer.valid()) continue;
+    connections_.push_back(std::move(connection));
+    const auto is_unnamed = [](const Connection& other) { return !other.id; };
+    if (std::count_if(connections_.begin(), connections_.end(), is_unnamed) > std::ptrdiff_t{kMostUnnamed}) {
+      connections_.erase(std::find_if(connections_.begin(), connections_.end(), is_unnamed));
+    }
+  }
+}
+
+bool MemifSocket::PassFromDriver(Connection& connection) {
+  std::array<uint8_t, kMessageBytes> room;
+  for (;;) {
+    const UnixMessage message = TakeUnixMessage(connection.driver, room);
+    if (message.state != UnixMessage::State::kTaken) return message.state == UnixMessage::State::kWaiting;
+    const auto bytes = std::span(room).first(message.bytes);
+    // To a peer that has gone: its end is heard of below.
+    SendUnixMessage(connection.peer, bytes, message.descriptor);
+    if (is_server_ && connection.stage == Stage::kMeeting && KindOf(bytes) == kConnected) {
+      connection.stage = Stage::kConnected;
+    }
+  }
+}
+
+bool MemifSocket::PassFromPeer(Connection& connection) {
+  std::array<uint8_t, kMessageBytes> room;
+  while (connection.stage != Stage::kLeaving) {
+    const UnixMessage message = TakeUnixMessage(connection.peer, room);
+    if (message.state == UnixMessage::State::kWaiting) return true;
+    const bool has_gone = message.state == UnixMessage::State::kEnd;
+    if (has_gone && connection.stage == Stage::kMeeting) return false;
+    const auto bytes = std::span(room).first(has_gone ? 0 : message.bytes);
+    const uint16_t kind = KindOf(bytes);
+    if (connection.stage == Stage::kConnected) {
+      // Nothing else is left to say between the two. The driver answers by ending its own side, when it has given back
+      // the memory.
+      if (kind == kDisconnect) SendUnixMessage(connection.driver, bytes, message.descriptor);
+      shutdown(connection.driver.get(), SHUT_WR);
+      connection.stage = Stage::kLeaving;
+      return true;
+    }
+    if (!SendUnixMessage(connection.driver, bytes, message.descriptor)) return false;
+    if (!is_server_ && kind == kConnected) connection.stage = Stage::kConnected;
+    if (kind == kInit && bytes.size() >= kInitIdAt + sizeof(uint32_t) && !connection.id) {
+      uint32_t id = 0;
+      std::memcpy(&id, &bytes[kInitIdAt], sizeof(id));
+      connection.id = id;
+    }
+  }
+  return true;
+}
+
+MemifSocket::Outlook MemifSocket::Pass(uint32_t id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Accept(id);
+  Outlook outlook;
+  std::erase_if(connections_, [&](Connection& connection) {
+    if (!IsFor(connection, id)) return false;
+    const bool is_over = !PassFromDriver(connection) || !PassFromPeer(connection);
+    if (is_over) return true;
+    // Whose number was heard just now may be another thread's, which then sees to it.
+    if (!IsFor(connection, id)) return false;
+    outlook.connected |= connection.stage == Stage::kConnected;
+    outlook.is_meeting |= connection.stage == Stage::kMeeting && connection.id == id;
+    return false;
+  });
+  return outlook;
+}
+
+absl::StatusOr<std::unique_ptr<MemifRelay>> MemifRelay::Open(std::string_view devargs) {
+  const MemifSettings settings(devargs);
+  auto socket = MemifSocket::Open(settings);
+  if (!socket.ok()) return socket.status();
+  std::string own = absl::StrCat(settings.others, ",socket=", (*socket)->driver_address(), ",socket-abstract=yes");
+  return std::unique_ptr<MemifRelay>(new MemifRelay(*std::move(socket), settings.id, std::move(own)));
+}
+
+MemifRelay::MemifRelay(std::shared_ptr<MemifSocket> socket, uint32_t id, std::string devargs)
+    : socket_(std::move(socket)), id_(id), devargs_(std::move(devargs)) {
+  socket_->Enter(id_);
+}
+
+MemifRelay::~MemifRelay() {
+  socket_->Leave(id_);
+  MemifSocket::Close(std::move(socket_));
+}
+
+const std::string& MemifRelay::address() const { return socket_->address(); }
+
+bool MemifRelay::FindServer() { return socket_->FindServer(); }
+
+void MemifRelay::Pass() {
+  const MemifSocket::Outlook outlook = socket_->Pass(id_);
+  connected_ = outlook.connected;
+  is_meeting_ = outlook.is_meeting;
+}
+
+}  // namespace paceline
