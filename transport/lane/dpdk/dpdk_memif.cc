@@ -16,7 +16,17 @@ namespace {
 
 constexpr size_t kMostPath = 107;  // of a unix socket
 
-absl::StatusOr<std::string> OwnFolder() {
+// An invalid descriptor: another process has it.
+absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) file = FileDescriptor();
+  return file;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OwnMemifFolder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && access(runtime, W_OK | X_OK) == 0) return std::string(runtime);
   const std::string folder = absl::StrCat("/tmp/paceline-", getuid());
@@ -29,19 +39,9 @@ absl::StatusOr<std::string> OwnFolder() {
   return folder;
 }
 
-// An invalid descriptor: another process has it.
-absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) file = FileDescriptor();
-  return file;
-}
-
-}  // namespace
-
 absl::StatusOr<MemifEnd> OpenMemifPair() {
   static std::atomic<unsigned> made{0};
-  const auto folder = OwnFolder();
+  const auto folder = OwnMemifFolder();
   if (!folder.ok()) return folder.status();
   const std::string socket = absl::StrCat(*folder, "/paceline-memif.sock");
   if (socket.size() > kMostPath) {

@@ -20,4 +20,7 @@ struct MemifEnd {
 // files are in $XDG_RUNTIME_DIR, or else in a folder of the user's own in /tmp.
 absl::StatusOr<MemifEnd> OpenMemifPair();
 
+// Where sockets go that are for processes of this user alone: $XDG_RUNTIME_DIR, or that folder.
+absl::StatusOr<std::string> OwnMemifFolder();
+
 }  // namespace paceline

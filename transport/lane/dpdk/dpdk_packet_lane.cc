@@ -195,7 +195,7 @@ void DpdkLane::LookAtPort(Time now) {
     ++status_.change_count;
   }
   if (port_->traits().is_memif_client) {
-    if (up || next_restart_ == Time()) next_restart_ = now + kRestartInterval;
+    if (up || next_restart_ == Time() || port_->is_coming_up()) next_restart_ = now + kRestartInterval;
     if (next_restart_ <= now) {
       next_restart_ = now + (port_->Restart() ? kRestartInterval : kConnectInterval);
     }

@@ -178,7 +178,8 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   const SoftwareDriver* software = FindSoftwareDriver(traits_.driver);
   traits_.physical = software == nullptr;
   traits_.this_machine_only = device.is_own_pair || (software != nullptr && software->stays_here);
-  traits_.is_memif_client = traits_.driver == kMemif && !absl::StrContains(device.devargs, "role=server");
+  traits_.is_memif_client = traits_.driver == kMemif && !absl::StrContains(device.devargs, "role=server") &&
+                            !absl::StrContains(device.devargs, "role=master");
   const bool takes_pieces = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   traits_.copies_while_sending = software != nullptr && software->copies_while_sending && takes_pieces &&
                                  !absl::StrContains(device.devargs, "zero-copy=yes");
@@ -309,14 +310,16 @@ int DpdkPort::StartDevice() {
 
 absl::Status DpdkPort::Start() {
   // The server of a memif may be a moment late.
-  const auto is_there = [this] { return relay_ == nullptr || !traits_.is_memif_client || relay_->FindServer(); };
-  int result = is_there() ? StartDevice() : -ECONNREFUSED;
-  for (int attempt = 0; result != 0 && traits_.is_memif_client && attempt < kStartAttempts; ++attempt) {
+  int missing = 0, result = -1;  // errors
+  const auto start = [&] {
+    missing = relay_ == nullptr || !traits_.is_memif_client || relay_->FindServer() ? 0 : -errno;
+    if (missing == 0) result = StartDevice();
+    return result == 0;
+  };
+  for (int attempt = 0; !start() && traits_.is_memif_client && attempt < kStartAttempts; ++attempt) {
     std::this_thread::sleep_for(kStartInterval);
-    if (is_there()) result = StartDevice();
   }
-  if (relay_ && result == -ECONNREFUSED)
-    return Failed(absl::StrCat("start: no server listens at ", relay_->address()).c_str(), result);
+  if (missing != 0) return Failed(absl::StrCat("start: no server at ", relay_->address()).c_str(), missing);
   if (result != 0) return Failed("start", result);
   rte_eth_link link{};
   if (traits_.physical && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {

@@ -66,6 +66,8 @@ class DpdkPort {
     if (relay_) relay_->Pass();
   }
   bool needs_care() const { return relay_ != nullptr && relay_->is_meeting(); }
+  // Of a memif: it and its peer are getting on.
+  bool is_coming_up() const { return relay_ != nullptr && relay_->has_moved(); }
 
   // False after a restart that failed, and of a memif without a peer: then its queues must not be touched.
   bool is_usable() const { return started_ && (relay_ == nullptr || relay_->connected()); }

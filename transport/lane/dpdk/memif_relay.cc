@@ -1,16 +1,18 @@
 #include "transport/lane/dpdk/memif_relay.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "transport/lane/dpdk/dpdk_memif.h"
 #include "transport/lane/unix_socket.h"
 
 namespace paceline {
@@ -25,11 +28,12 @@ namespace {
 
 // memif.h: a message is 128 bytes, of which the first two are its kind.
 constexpr size_t kMessageBytes = 128;
-constexpr uint16_t kInit = 3, kConnected = 7, kDisconnect = 8;
+constexpr uint16_t kInit = 3, kConnect = 6, kConnected = 7, kDisconnect = 8;
 constexpr size_t kInitIdAt = 4;  // four bytes, behind the version
 
 constexpr char kDefaultSocket[] = "/run/memif.sock";  // of the driver's
 constexpr int kBacklog = 64;
+constexpr int kMostAccepts = 8;      // in one look: others may connect faster than we accept
 constexpr size_t kMostUnnamed = 16;  // connections that have not said which port they are for
 
 struct MemifSettings {
@@ -62,13 +66,6 @@ uint16_t KindOf(std::span<const uint8_t> message) {
   return kind;
 }
 
-// A process that was killed leaves the file of its socket, at which nobody listens.
-bool IsLeftBehind(const std::string& path) {
-  struct stat found {};
-  if (lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
-  return !ConnectUnix({path, false}).valid() && errno == ECONNREFUSED;
-}
-
 // Guards who has which address: whoever opens one finds it whole, or gone with its file.
 std::mutex& OpeningMutex() {
   static std::mutex mutex;
@@ -84,6 +81,8 @@ class MemifSocket {
   static void Close(std::shared_ptr<MemifSocket> socket);
   ~MemifSocket() {
     if (is_server_ && !is_abstract_ && listener_.valid()) unlink(address_.c_str());
+    std::error_code error;  // of what is left behind then
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
   }
   MemifSocket(const MemifSocket&) = delete;
   MemifSocket& operator=(const MemifSocket&) = delete;
@@ -91,61 +90,79 @@ class MemifSocket {
   const std::string& address() const { return address_; }
   const std::string& driver_address() const { return driver_address_; }
 
-  void Enter(uint32_t id);
+  bool Enter(uint32_t id);  // false: that number is taken
   void Leave(uint32_t id);
   bool FindServer();
   struct Outlook {
-    bool connected = false, is_meeting = false;
+    bool connected = false, is_meeting = false, has_moved = false;
   };
   // For the port of that number, and for connections that no port answers for.
   Outlook Pass(uint32_t id);
 
  private:
-  enum class Stage : uint8_t { kMeeting, kConnected, kLeaving };
+  // kAnswering: a server's driver has all that it needs, and says next that it has the memory or that it will not. Of
+  // the peer nothing is passed on before that. kLeaving: the driver has heard that it is over, and ends its own side
+  // when it has given back the memory.
+  enum class Stage : uint8_t { kMeeting, kAnswering, kConnected, kLeaving };
   struct Connection {
     FileDescriptor driver, peer;
     std::optional<uint32_t> id;
     Stage stage = Stage::kMeeting;
+    bool has_moved = false;  // in this look
+
+    // The driver's end stays open until the driver has closed its own: it may be about to say something, and does not
+    // bear that nobody listens.
+    void Leave() {
+      shutdown(driver.get(), SHUT_WR);
+      stage = Stage::kLeaving;
+    }
   };
 
   explicit MemifSocket(const MemifSettings& settings)
       : address_(settings.address), is_abstract_(settings.is_abstract), is_server_(settings.is_server) {}
 
   UnixAddress named() const { return {address_, is_abstract_}; }
-  UnixAddress drivers() const { return {driver_address_, true}; }
+  UnixAddress drivers() const { return {driver_address_, false}; }
   bool IsFor(const Connection& connection, uint32_t id) const;
   void Accept(uint32_t id);
-  // False: it is over for both.
+  // False: none waits, or the driver takes none for now.
+  bool AcceptOne(uint32_t id);
+  // False: the driver has ended it.
   bool PassFromDriver(Connection& connection);
-  bool PassFromPeer(Connection& connection);
+  void PassFromPeer(Connection& connection);
 
   const std::string address_;
   const bool is_abstract_, is_server_;
+  std::string folder_;  // nobody else may enter it
   std::string driver_address_;
   std::mutex mutex_;  // guards what follows
   FileDescriptor listener_;
-  FileDescriptor server_;  // of a client: a connection that waits for the driver's
+  FileDescriptor waiting_;  // at a server, for the driver to take one more
+  FileDescriptor server_;   // of a client: a connection that waits for the driver's
   std::vector<uint32_t> ids_;
   std::vector<Connection> connections_;
 };
 
 absl::StatusOr<std::shared_ptr<MemifSocket>> MemifSocket::Open(const MemifSettings& settings) {
-  static unsigned made = 0;
   static auto* const servers = new std::map<std::pair<std::string, bool>, std::weak_ptr<MemifSocket>>;
   const std::lock_guard<std::mutex> lock(OpeningMutex());
   std::weak_ptr<MemifSocket> none;
   auto& known = settings.is_server ? (*servers)[{settings.address, settings.is_abstract}] : none;
   if (auto socket = known.lock()) return socket;
   std::shared_ptr<MemifSocket> socket(new MemifSocket(settings));
-  socket->driver_address_ = absl::StrCat("paceline-memif-", getpid(), "-", made++);
+  const auto folder = OwnMemifFolder();
+  if (!folder.ok()) return folder.status();
+  socket->folder_ = absl::StrCat(*folder, "/memif-XXXXXX");
+  if (mkdtemp(socket->folder_.data()) == nullptr) {
+    const absl::Status failed = absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder in ", *folder));
+    socket->folder_.clear();
+    return failed;
+  }
+  socket->driver_address_ = socket->folder_ + "/s";
   const UnixAddress own = settings.is_server ? socket->named() : socket->drivers();
   socket->listener_ = ListenUnix(own, kBacklog);
-  if (!socket->listener_.valid() && errno == EADDRINUSE && !own.is_abstract) {
-    if (IsLeftBehind(settings.address)) unlink(settings.address.c_str());
-    socket->listener_ = ListenUnix(own, kBacklog);
-  }
   if (!socket->listener_.valid()) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at socket=", settings.address));
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", std::string(own.name)));
   }
   known = socket;
   return socket;
@@ -156,9 +173,11 @@ void MemifSocket::Close(std::shared_ptr<MemifSocket> socket) {
   socket.reset();
 }
 
-void MemifSocket::Enter(uint32_t id) {
+bool MemifSocket::Enter(uint32_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(ids_.begin(), ids_.end(), id) != ids_.end()) return false;
   ids_.push_back(id);
+  return true;
 }
 
 void MemifSocket::Leave(uint32_t id) {
@@ -183,25 +202,36 @@ bool MemifSocket::IsFor(const Connection& connection, uint32_t id) const {
   return true;
 }
 
+bool MemifSocket::AcceptOne(uint32_t id) {
+  Connection connection;
+  if (is_server_) {
+    connection.peer = waiting_.valid() ? std::exchange(waiting_, FileDescriptor()) : AcceptUnix(listener_);
+    if (!connection.peer.valid()) return false;
+    connection.driver = ConnectUnix(drivers());
+    if (!connection.driver.valid() && errno == EAGAIN) {
+      waiting_ = std::move(connection.peer);
+      return false;
+    }
+    if (!connection.driver.valid()) return true;
+  } else {
+    connection.driver = AcceptUnix(listener_);
+    if (!connection.driver.valid()) return false;
+    connection.peer = server_.valid() ? std::exchange(server_, FileDescriptor()) : ConnectUnix(named());
+    connection.id = id;
+    if (!connection.peer.valid()) connection.Leave();
+  }
+  connections_.push_back(std::move(connection));
+  const auto is_unnamed = [](const Connection& other) { return !other.id && other.stage == Stage::kMeeting; };
+  if (std::count_if(connections_.begin(), connections_.end(), is_unnamed) > std::ptrdiff_t{kMostUnnamed}) {
+    Connection& oldest = *std::find_if(connections_.begin(), connections_.end(), is_unnamed);
+    oldest.peer = FileDescriptor();
+    oldest.Leave();
+  }
+  return true;
+}
+
 void MemifSocket::Accept(uint32_t id) {
-  for (;;) {
-    Connection connection;
-    FileDescriptor accepted = AcceptUnix(listener_);
-    if (!accepted.valid()) return;
-    if (is_server_) {
-      connection.driver = ConnectUnix(drivers());
-      connection.peer = std::move(accepted);
-    } else {
-      connection.driver = std::move(accepted);
-      connection.peer = server_.valid() ? std::exchange(server_, FileDescriptor()) : ConnectUnix(named());
-      connection.id = id;
-    }
-    if (!connection.driver.valid() || !connection.peer.valid()) continue;
-    connections_.push_back(std::move(connection));
-    const auto is_unnamed = [](const Connection& other) { return !other.id; };
-    if (std::count_if(connections_.begin(), connections_.end(), is_unnamed) > std::ptrdiff_t{kMostUnnamed}) {
-      connections_.erase(std::find_if(connections_.begin(), connections_.end(), is_unnamed));
-    }
+  for (int i = 0; i < kMostAccepts && AcceptOne(id); ++i) {
   }
 }
 
@@ -210,33 +240,29 @@ bool MemifSocket::PassFromDriver(Connection& connection) {
   for (;;) {
     const UnixMessage message = TakeUnixMessage(connection.driver, room);
     if (message.state != UnixMessage::State::kTaken) return message.state == UnixMessage::State::kWaiting;
+    connection.has_moved = true;
     const auto bytes = std::span(room).first(message.bytes);
     // To a peer that has gone: its end is heard of below.
     SendUnixMessage(connection.peer, bytes, message.descriptor);
-    if (is_server_ && connection.stage == Stage::kMeeting && KindOf(bytes) == kConnected) {
-      connection.stage = Stage::kConnected;
-    }
+    if (connection.stage == Stage::kAnswering && KindOf(bytes) == kConnected) connection.stage = Stage::kConnected;
   }
 }
 
-bool MemifSocket::PassFromPeer(Connection& connection) {
+void MemifSocket::PassFromPeer(Connection& connection) {
   std::array<uint8_t, kMessageBytes> room;
-  while (connection.stage != Stage::kLeaving) {
+  while (connection.stage == Stage::kMeeting || connection.stage == Stage::kConnected) {
     const UnixMessage message = TakeUnixMessage(connection.peer, room);
-    if (message.state == UnixMessage::State::kWaiting) return true;
-    const bool has_gone = message.state == UnixMessage::State::kEnd;
-    if (has_gone && connection.stage == Stage::kMeeting) return false;
-    const auto bytes = std::span(room).first(has_gone ? 0 : message.bytes);
+    if (message.state == UnixMessage::State::kWaiting) return;
+    if (message.state == UnixMessage::State::kEnd) return connection.Leave();
+    connection.has_moved = true;
+    const auto bytes = std::span(room).first(message.bytes);
     const uint16_t kind = KindOf(bytes);
-    if (connection.stage == Stage::kConnected) {
-      // Nothing else is left to say between the two. The driver answers by ending its own side, when it has given back
-      // the memory.
+    if (connection.stage == Stage::kConnected) {  // nothing else is left to say between the two
       if (kind == kDisconnect) SendUnixMessage(connection.driver, bytes, message.descriptor);
-      shutdown(connection.driver.get(), SHUT_WR);
-      connection.stage = Stage::kLeaving;
-      return true;
+      return connection.Leave();
     }
-    if (!SendUnixMessage(connection.driver, bytes, message.descriptor)) return false;
+    if (!SendUnixMessage(connection.driver, bytes, message.descriptor)) return connection.Leave();
+    if (is_server_ && kind == kConnect) connection.stage = Stage::kAnswering;
     if (!is_server_ && kind == kConnected) connection.stage = Stage::kConnected;
     if (kind == kInit && bytes.size() >= kInitIdAt + sizeof(uint32_t) && !connection.id) {
       uint32_t id = 0;
@@ -244,7 +270,6 @@ bool MemifSocket::PassFromPeer(Connection& connection) {
       connection.id = id;
     }
   }
-  return true;
 }
 
 MemifSocket::Outlook MemifSocket::Pass(uint32_t id) {
@@ -253,12 +278,15 @@ MemifSocket::Outlook MemifSocket::Pass(uint32_t id) {
   Outlook outlook;
   std::erase_if(connections_, [&](Connection& connection) {
     if (!IsFor(connection, id)) return false;
-    const bool is_over = !PassFromDriver(connection) || !PassFromPeer(connection);
-    if (is_over) return true;
+    connection.has_moved = false;
+    if (!PassFromDriver(connection)) return true;
+    PassFromPeer(connection);
     // Whose number was heard just now may be another thread's, which then sees to it.
-    if (!IsFor(connection, id)) return false;
+    if (connection.id != id) return false;
+    const bool is_meeting = connection.stage == Stage::kMeeting || connection.stage == Stage::kAnswering;
     outlook.connected |= connection.stage == Stage::kConnected;
-    outlook.is_meeting |= connection.stage == Stage::kMeeting && connection.id == id;
+    outlook.is_meeting |= is_meeting;
+    outlook.has_moved |= is_meeting && connection.has_moved;
     return false;
   });
   return outlook;
@@ -268,14 +296,16 @@ absl::StatusOr<std::unique_ptr<MemifRelay>> MemifRelay::Open(std::string_view de
   const MemifSettings settings(devargs);
   auto socket = MemifSocket::Open(settings);
   if (!socket.ok()) return socket.status();
-  std::string own = absl::StrCat(settings.others, ",socket=", (*socket)->driver_address(), ",socket-abstract=yes");
+  if (!(*socket)->Enter(settings.id)) {
+    return absl::AlreadyExistsError(absl::StrCat("id=", settings.id, " at socket=", settings.address,
+                                                 " is another port's of this process: give each an id= of its own"));
+  }
+  std::string own = absl::StrCat(settings.others, ",socket=", (*socket)->driver_address(), ",socket-abstract=no");
   return std::unique_ptr<MemifRelay>(new MemifRelay(*std::move(socket), settings.id, std::move(own)));
 }
 
 MemifRelay::MemifRelay(std::shared_ptr<MemifSocket> socket, uint32_t id, std::string devargs)
-    : socket_(std::move(socket)), id_(id), devargs_(std::move(devargs)) {
-  socket_->Enter(id_);
-}
+    : socket_(std::move(socket)), id_(id), devargs_(std::move(devargs)) {}
 
 MemifRelay::~MemifRelay() {
   socket_->Leave(id_);
@@ -290,6 +320,7 @@ void MemifRelay::Pass() {
   const MemifSocket::Outlook outlook = socket_->Pass(id_);
   connected_ = outlook.connected;
   is_meeting_ = outlook.is_meeting;
+  has_moved_ = outlook.has_moved;
 }
 
 }  // namespace paceline

@@ -25,7 +25,7 @@ class MemifSocket;
 class MemifRelay {
  public:
   // `devargs`: what names the port to DPDK, "net_memif0,role=server,socket=/run/a.sock,socket-abstract=no". The port of
-  // a server listens from here on. Errors: the address is taken, or cannot be had.
+  // a server listens from here on. Errors: the address, or the port's number (id=) there, is taken or cannot be had.
   static absl::StatusOr<std::unique_ptr<MemifRelay>> Open(std::string_view devargs);
   ~MemifRelay();
   MemifRelay(const MemifRelay&) = delete;
@@ -36,7 +36,8 @@ class MemifRelay {
   // "/run/a.sock".
   const std::string& address() const;
 
-  // Of a client: whether a server listens. The driver's next connection is to that one.
+  // Of a client: whether a server listens, else errno says why none answers. The driver's next connection is to that
+  // one.
   bool FindServer();
   // Passes on what has come. Not during a call of the driver's that touches the port's queues.
   void Pass();
@@ -44,6 +45,8 @@ class MemifRelay {
   bool connected() const { return connected_; }
   // They are at it: Pass is to be called soon again.
   bool is_meeting() const { return is_meeting_; }
+  // And had something to say, when Pass last looked.
+  bool has_moved() const { return has_moved_; }
 
  private:
   MemifRelay(std::shared_ptr<MemifSocket> socket, uint32_t id, std::string devargs);
@@ -51,7 +54,7 @@ class MemifRelay {
   std::shared_ptr<MemifSocket> socket_;
   uint32_t id_;
   std::string devargs_;
-  bool connected_ = false, is_meeting_ = false;
+  bool connected_ = false, is_meeting_ = false, has_moved_ = false;
 };
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -231,6 +232,24 @@ TEST_F(DpdkMemifTest, AClientMayGoWhileTheServerTakesItsPackets) {
   taker.join();
   EXPECT_EQ(met, kRounds);
   EXPECT_GT(server_->counters().rx_packets, 0u);
+}
+
+TEST_F(DpdkMemifTest, TheDriverHearsThatTheClientHasGoneWhenTheLaneLooks) {
+  const std::string device = Device("server", "192.0.2.1");
+  server_ = MakeLane(device);
+  StartClient();
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  ExpectTraffic();
+  uint16_t id = 0;
+  ASSERT_EQ(rte_eth_dev_get_port_by_name(device.substr(0, device.find(',')).c_str(), &id), 0);
+  client_.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a driver that hears it by itself
+  rte_eth_link link{};
+  ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
+  EXPECT_EQ(link.link_status, RTE_ETH_LINK_UP) << "its memory is there while its queues may be in use";
+  EXPECT_TRUE(PollUntil([&] {
+    return !server_->status().up && rte_eth_link_get_nowait(id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN;
+  }));
 }
 
 TEST_F(DpdkMemifTest, AClientWithoutAServerSaysSo) {

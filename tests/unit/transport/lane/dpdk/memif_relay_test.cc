@@ -99,7 +99,7 @@ class MemifServerRelayTest : public MemifRelayTest {
     MemifRelayTest::SetUp();
     relay_ = Open("server");
     ASSERT_TRUE(relay_ != nullptr);
-    drivers_ = ListenUnix({DriverAddress(*relay_), true}, 8);
+    drivers_ = ListenUnix({DriverAddress(*relay_), false}, 8);
     ASSERT_TRUE(drivers_.valid());
   }
   // Up to where the driver says that it has the memory.
@@ -132,27 +132,29 @@ class MemifServerRelayTest : public MemifRelayTest {
 TEST_F(MemifRelayTest, TheDriverGetsAllSettingsButTheAddress) {
   const auto relay = Open("server", 7);
   ASSERT_TRUE(relay != nullptr);
-  EXPECT_TRUE(absl::StartsWith(relay->devargs(), "net_memif0,role=server,id=7,bsize=9216,socket=paceline-memif-"));
-  EXPECT_TRUE(absl::EndsWith(relay->devargs(), ",socket-abstract=yes"));
+  EXPECT_TRUE(absl::StartsWith(relay->devargs(), "net_memif0,role=server,id=7,bsize=9216,socket=/"));
+  EXPECT_TRUE(absl::EndsWith(relay->devargs(), "/s,socket-abstract=no"));
   EXPECT_EQ(relay->address(), address_);
 }
 
-TEST_F(MemifRelayTest, AnAddressThatIsTakenIsSaidAndAFileThatAKilledProcessLeftIsNot) {
-  FileDescriptor other = ListenUnix(address(), 1);
+TEST_F(MemifRelayTest, AnAddressThatIsTakenIsSaidAndLeftAlone) {
+  const FileDescriptor other = ListenUnix(address(), 1);
   ASSERT_TRUE(other.valid());
   const auto taken = MemifRelay::Open(absl::StrCat("net_memif0,role=server,socket-abstract=no,socket=", address_));
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(std::string(taken.status().message()), HasSubstr(address_));
-  other = FileDescriptor();
-  EXPECT_TRUE(Open("server") != nullptr);
-  EXPECT_FALSE(std::filesystem::exists(address_)) << "it goes with the relay";
+  EXPECT_TRUE(ConnectUnix(address()).valid());
 }
 
-TEST_F(MemifRelayTest, AFileThatIsNoSocketIsLeftAlone) {
-  const FileDescriptor file(open(address_.c_str(), O_CREAT | O_WRONLY, 0600));
-  ASSERT_TRUE(file.valid());
-  EXPECT_FALSE(MemifRelay::Open(absl::StrCat("net_memif0,role=server,socket-abstract=no,socket=", address_)).ok());
+TEST_F(MemifRelayTest, ItsFilesGoWithIt) {
+  auto relay = Open("server");
+  ASSERT_TRUE(relay != nullptr);
+  const std::filesystem::path own = std::filesystem::path(DriverAddress(*relay)).parent_path();
   EXPECT_TRUE(std::filesystem::exists(address_));
+  EXPECT_EQ(std::filesystem::status(own).permissions(), std::filesystem::perms::owner_all) << "nobody else's";
+  relay.reset();
+  EXPECT_FALSE(std::filesystem::exists(address_));
+  EXPECT_FALSE(std::filesystem::exists(own));
 }
 
 TEST_F(MemifServerRelayTest, MessagesPassBothWaysWithWhatIsBesideThem) {
@@ -237,6 +239,9 @@ TEST_F(MemifServerRelayTest, APeerCannotSayForTheDriverThatItHasTheMemory) {
   peer.Say(kConnected);
   relay_->Pass();
   EXPECT_FALSE(relay_->connected());
+  EXPECT_TRUE(relay_->has_moved());
+  relay_->Pass();
+  EXPECT_FALSE(relay_->has_moved());
 }
 
 TEST_F(MemifServerRelayTest, ASecondPeerWaitsForTheDriversAnswerBesideTheFirst) {
@@ -259,22 +264,78 @@ TEST_F(MemifServerRelayTest, ASecondPeerWaitsForTheDriversAnswerBesideTheFirst) 
 }
 
 TEST_F(MemifServerRelayTest, PeersThatNeverSayWhomTheyWantDoNotKeepOthersOut) {
-  std::vector<End> silent;
-  for (int i = 0; i < 40; ++i) {
-    silent.push_back(End::Connect(address()));
-    ASSERT_TRUE(silent.back().valid()) << i;
-    ASSERT_TRUE(NextDriver().valid()) << i;  // which the test closes at once
-  }
-  std::vector<End> drivers;
-  silent.clear();
+  std::vector<End> silent, drivers;
   for (int i = 0; i < 40; ++i) {
     silent.push_back(End::Connect(address()));
     drivers.push_back(NextDriver());
     ASSERT_TRUE(drivers.back().valid()) << i;
   }
   EXPECT_EQ(silent.front().Hear(), std::nullopt) << "the oldest went";
+  EXPECT_EQ(drivers.front().Hear(), std::nullopt);
   EXPECT_EQ(silent.back().Hear(), 0);
+  EXPECT_EQ(drivers.back().Hear(), 0);
   Meet(drivers.back(), silent.back());
+}
+
+// The driver of DPDK 22.11 sends without MSG_NOSIGNAL.
+TEST_F(MemifServerRelayTest, APeerThatCameAndWentLeavesTheDriverAnOpenEnd) {
+  End peer = End::Connect(address());
+  peer.Close();
+  End driver = NextDriver();
+  ASSERT_TRUE(driver.valid());
+  driver.Say(kHello);  // which fails where nobody has the other end
+  EXPECT_EQ(driver.Hear(), std::nullopt);
+  driver.Close();
+  relay_->Pass();
+  EXPECT_FALSE(relay_->is_meeting());
+}
+
+TEST_F(MemifServerRelayTest, OfAPeerThatGoesWhileTheDriverAnswersItHearsAfterwards) {
+  End peer = End::Connect(address());
+  End driver = NextDriver();
+  peer.Say(kInit);
+  peer.Say(kConnect);
+  peer.Say(kDisconnect);
+  peer.Close();
+  relay_->Pass();
+  relay_->Pass();
+  EXPECT_EQ(driver.Hear(), kInit);
+  EXPECT_EQ(driver.Hear(), kConnect);
+  EXPECT_EQ(driver.Hear(), 0) << "as it may have the memory before anybody knows";
+  driver.Say(kConnected);
+  relay_->Pass();
+  EXPECT_FALSE(relay_->connected());
+  EXPECT_EQ(driver.Hear(), kDisconnect);
+  EXPECT_EQ(driver.Hear(), std::nullopt);
+}
+
+TEST_F(MemifServerRelayTest, WhoComesWhileTheDriverTakesNoMoreWaits) {
+  drivers_ = FileDescriptor();
+  ASSERT_EQ(std::filesystem::remove(DriverAddress(*relay_)), true);
+  drivers_ = ListenUnix({DriverAddress(*relay_), false}, 0);  // room for one
+  ASSERT_TRUE(drivers_.valid());
+  std::vector<End> peers;
+  for (int i = 0; i < 6; ++i) peers.push_back(End::Connect(address()));
+  std::vector<End> drivers;
+  for (int i = 0; i < 20; ++i) {
+    End driver = NextDriver();
+    if (driver.valid()) drivers.push_back(std::move(driver));
+  }
+  EXPECT_EQ(drivers.size(), peers.size());
+  for (End& peer : peers) EXPECT_EQ(peer.Hear(), 0);
+}
+
+TEST_F(MemifServerRelayTest, APortOfTheSameNumberIsRefusedAndTheFirstGoesOn) {
+  End peer = End::Connect(address());
+  End driver = NextDriver();
+  Meet(driver, peer);
+  const auto second = MemifRelay::Open(absl::StrCat("net_memif1,role=server,socket-abstract=no,socket=", address_));
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("id=0"));
+  EXPECT_EQ(peer.Hear(), 0);
+  EXPECT_EQ(driver.Hear(), 0);
+  relay_->Pass();
+  EXPECT_TRUE(relay_->connected());
 }
 
 // Two ports of one process that serve at one address.
@@ -349,7 +410,7 @@ TEST_F(MemifRelayTest, AClientFindsItsServerBeforeTheDriverConnects) {
   peer = End(AcceptUnix(servers));
   ASSERT_TRUE(peer.valid());
 
-  End driver = End::Connect({DriverAddress(*relay), true});
+  End driver = End::Connect({DriverAddress(*relay), false});
   ASSERT_TRUE(driver.valid());
   peer.Say(kHello);
   relay->Pass();
@@ -376,7 +437,7 @@ TEST_F(MemifRelayTest, AClientFindsItsServerBeforeTheDriverConnects) {
 TEST_F(MemifRelayTest, ADriverThatConnectsToNobodyHearsSo) {
   const auto relay = Open("client");
   ASSERT_TRUE(relay != nullptr);
-  End driver = End::Connect({DriverAddress(*relay), true});
+  End driver = End::Connect({DriverAddress(*relay), false});
   ASSERT_TRUE(driver.valid());
   relay->Pass();
   EXPECT_EQ(driver.Hear(), std::nullopt);
