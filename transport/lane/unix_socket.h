@@ -29,7 +29,8 @@ bool SendUnixMessage(const FileDescriptor& connection, std::span<const uint8_t> 
                      const FileDescriptor& descriptor);
 
 struct UnixMessage {
-  enum class State : uint8_t { kWaiting, kTaken, kEnd };  // kEnd: or more than one message of ours has
+  // kEnd: the other end has gone, or has sent nothing at all or more than there is room for.
+  enum class State : uint8_t { kWaiting, kTaken, kEnd };
   State state = State::kWaiting;
   size_t bytes = 0;
   FileDescriptor descriptor;  // not valid: none came with it

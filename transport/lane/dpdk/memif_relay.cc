@@ -78,6 +78,7 @@ std::mutex& OpeningMutex() {
 class MemifSocket {
  public:
   static absl::StatusOr<std::shared_ptr<MemifSocket>> Open(const MemifSettings& settings);
+  // Whoever has one gives it back here, as the last takes the file away.
   static void Close(std::shared_ptr<MemifSocket> socket);
   ~MemifSocket() {
     if (is_server_ && !is_abstract_ && listener_.valid()) unlink(address_.c_str());
@@ -297,6 +298,7 @@ absl::StatusOr<std::unique_ptr<MemifRelay>> MemifRelay::Open(std::string_view de
   auto socket = MemifSocket::Open(settings);
   if (!socket.ok()) return socket.status();
   if (!(*socket)->Enter(settings.id)) {
+    MemifSocket::Close(*std::move(socket));
     return absl::AlreadyExistsError(absl::StrCat("id=", settings.id, " at socket=", settings.address,
                                                  " is another port's of this process: give each an id= of its own"));
   }
