@@ -8,6 +8,7 @@
 #include "tools/perf/session.h"
 #include "tools/perf/stream.h"
 #include "transport/engine/lane_factory.h"
+#include "transport/lane/device_list.h"
 #include "transport/lane/impair/impairment.h"
 
 namespace paceline::tools {

@@ -208,19 +208,6 @@ absl::StatusOr<std::vector<LaneDeviceInfo>> ListVerbsDevices() {
 
 }  // namespace
 
-std::vector<std::string> SplitDevices(const std::string& text) {
-  std::vector<std::string> devices;
-  for (const absl::string_view piece : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
-    const absl::string_view part = absl::StripAsciiWhitespace(piece);
-    if (!devices.empty() && absl::StrContains(part, '=')) {
-      absl::StrAppend(&devices.back(), ",", part);
-    } else {
-      devices.emplace_back(part);
-    }
-  }
-  return devices;
-}
-
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options) {
   auto lanes = CreateKind(options);
   if (!lanes.ok() && options.kind != "verbs") return WithWayToCards(lanes.status(), options.devices);

@@ -36,10 +36,6 @@ struct LaneFactoryOptions {
   uint8_t traffic_class = 0;
 };
 
-// "eth0,eth1" as devices. A part like "key=value" belongs to the device before it, as DPDK writes settings of a port:
-// "net_memif0,role=server,net_memif1" are two. Empty parts are left out.
-std::vector<std::string> SplitDevices(const std::string& text);
-
 // An error names the kind or device at fault and what there is instead.
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
 

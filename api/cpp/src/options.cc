@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "api/cpp/src/variables.h"
-#include "transport/engine/lane_factory.h"
+#include "transport/lane/device_list.h"
 
 namespace paceline::api {
 namespace {

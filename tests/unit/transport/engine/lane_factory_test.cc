@@ -81,15 +81,6 @@ TEST(LaneFactory, PortsOfCardsAreThoseOfVerbs) {
   for (const LaneDeviceInfo& device : *devices) EXPECT_GE(device.port, 1u) << device.name;
 }
 
-TEST(LaneFactory, ADevicesSettingsStayWithIt) {
-  using ::testing::ElementsAre;
-  EXPECT_THAT(SplitDevices("eth0, 192.0.2.1,,[fd00::2]:4791"), ElementsAre("eth0", "192.0.2.1", "[fd00::2]:4791"));
-  EXPECT_THAT(SplitDevices("net_memif0,role=server,socket=/run/a,net_memif1,role=client"),
-              ElementsAre("net_memif0,role=server,socket=/run/a", "net_memif1,role=client"));
-  EXPECT_THAT(SplitDevices("a=b"), ElementsAre("a=b"));
-  EXPECT_TRUE(SplitDevices("").empty());
-}
-
 TEST(LaneFactory, SaysWhyAKindIsNotUsable) {
   for (const LaneKindInfo& kind : ListLaneKinds()) EXPECT_TRUE(kind.usable || !kind.reason.empty()) << kind.name;
 }
