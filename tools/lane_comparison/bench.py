@@ -51,6 +51,15 @@ class Bench:
             path.write_text(secrets.token_hex(32))
         return str(path)
 
+    def core_distance(self):
+        """Microseconds of a word from one core to another and back, now; None where its program was not built. A host
+        may move a virtual machine's cores apart and together again every few seconds."""
+        program = self.build / "benchmarks/shm_yardsticks"
+        if not program.exists():
+            return None
+        out = self.here([str(program), "--parts", "spin", "--iterations", "2000"])
+        return json.loads(out)["round_trip_us"]["spin"]["p50"]
+
     def new_round(self):
         """Forgets what was remembered by once()."""
         self._round.clear()

@@ -7,17 +7,36 @@ from comparison import output
 KINDS = {"limit": "limit", "paceline": "Paceline", "peer": "other"}
 
 
+def as_far(*distances):
+    """Whether cores were as far apart at all these times, as far as it is known (not None): nothing the same core does
+    is that exact."""
+    known = [distance for distance in distances if distance is not None]
+    return not known or max(known) <= 2 * min(known)
+
+
 def summarise(rows, samples, problems):
-    """A result per row, in the order of the rows. `samples`: dictionaries with row, contender, round and value;
-    `problems`: with row, contender, round, why, and failed (False: it cannot run here)."""
+    """A result per row, in the order of the rows. `samples`: dictionaries with row, contender, round and value, some
+    with core_distance_us, and with moved when that changed during the measurement; `problems`: with row, contender,
+    round, why, and failed (False: it cannot run here)."""
     return [_result(row, samples, problems) for row in rows]
+
+
+def _steady(samples):
+    """Those of rounds in which the cores did not move, or all when they moved in each; and how many rounds that leaves
+    out."""
+    rounds = {sample["round"] for sample in samples}
+    moved = {sample["round"] for sample in samples if sample.get("moved")}
+    if moved == rounds:
+        return samples, 0
+    return [sample for sample in samples if sample["round"] not in moved], len(moved)
 
 
 def _result(row, samples, problems):
     values = {contender.name: {} for contender in row.contenders}  # by contender, then by round
-    for sample in samples:
-        if sample["row"] == row.name:
-            values[sample["contender"]][sample["round"]] = sample["value"]
+    steady, left_out = _steady([sample for sample in samples if sample["row"] == row.name])
+    for sample in steady:
+        values[sample["contender"]][sample["round"]] = sample["value"]
+    distances = [sample["core_distance_us"] for sample in steady if sample.get("core_distance_us") is not None]
     own = [problem for problem in problems if problem["row"] == row.name]
     contenders = []
     for contender in row.contenders:
@@ -38,6 +57,8 @@ def _result(row, samples, problems):
         "note": row.note,
         "more_is_better": row.more_is_better,
         "skipped": own[0]["why"] if skipped else "",
+        "rounds_left_out": left_out,
+        "core_distance_us": output.spread(distances) if distances else None,
         "contenders": contenders,
         "bars": [_judge(bar, row, values) for bar in row.bars],
     }
@@ -89,7 +110,8 @@ def markdown(results, problems, machine, command):
         "",
         f"    {command}",
         "",
-        "Each cell: the median of the rounds, (the least and the largest). Ratios are taken within each round.",
+        "Each cell: the median of the rounds, (the least and the largest). Ratios are taken within each round. What is "
+        "measured while the machine's host moves the cores apart or together is measured again.",
         "",
         "## Bars",
         "",
@@ -116,6 +138,12 @@ def markdown(results, problems, machine, command):
                 cell += f", {contender['problem']}"
             lines.append(f"| {contender['label']} | {KINDS[contender['kind']]} | {cell} |")
         lines.append("")
+        if result["core_distance_us"]:
+            line = f"A word from core to core and back took {_spread(result['core_distance_us'])} us meanwhile."
+            if result["rounds_left_out"]:
+                line += " Rounds in which that changed by more than a factor of two are left out: "
+                line += f"{result['rounds_left_out']}."
+            lines += [line, ""]
     failures = [problem for problem in problems if problem["failed"]]
     if failures:
         lines += ["## What did not work", ""]

@@ -29,6 +29,7 @@ holds 'len(rows) == 3 and not [p for p in d["problems"] if p["failed"]]'
 holds 'all(c["rounds"] == 2 for r in rows.values() for c in r["contenders"] if c["kind"] != "peer")'
 holds 'all(b["verdict"] in ("met", "missed") for r in rows.values() for b in r["bars"])'
 holds 'len([b for b in rows["connections"]["bars"] if b["over"] == "n1"]) == 3'
+holds 'all(s["core_distance_us"] > 0 and s["tries"] >= 1 for s in d["samples"])'
 grep -q '^| Paceline, 1000 | Paceline | [0-9]' "$work/comparison.md" || fail "no value for 1000 connections"
 grep -q 'class BarChart' "$work/comparison.html" || fail "no charts"
 

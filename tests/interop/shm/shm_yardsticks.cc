@@ -7,8 +7,9 @@
 //   lane there and back   a packet of 64 bytes likewise
 //
 //   shm_yardsticks [--bytes N] [--buffers N] [--seconds S] [--iterations N] [--packet N] [--ring N]
+//                  [--parts memcpy,process_vm,lane,spin,lane_round_trip]
 //
-// Prints JSON: gbps {memcpy, process_vm, lane}, round_trip_us {spin, lane} each with p10, p50, p90.
+// Prints JSON, of the parts: gbps {memcpy, process_vm, lane}, round_trip_us {spin, lane} each with p10, p50, p90.
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,6 +26,8 @@
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "transport/lane/shm/shm_lane.h"
@@ -39,6 +42,7 @@ struct Settings {
   size_t buffers = 16;     // that take turns on each side
   double seconds = 0.5;
   int iterations = 20'000;
+  std::vector<std::string> parts = {"memcpy", "process_vm", "lane", "spin", "lane_round_trip"};
   ShmLaneOptions lane;
 };
 
@@ -248,11 +252,20 @@ int main(int argc, char** argv) {
   app.add_option("--iterations", settings.iterations, "of each measurement of a round trip");
   app.add_option("--packet", settings.lane.max_packet_bytes, "bytes of the largest packet");
   app.add_option("--ring", settings.lane.ring_bytes, "bytes of a ring");
+  app.add_option("--parts", settings.parts, "what to measure, comma separated")
+      ->delimiter(',')
+      ->check(CLI::IsMember(settings.parts));
   CLI11_PARSE(app, argc, argv);
   if (settings.bytes < settings.lane.max_packet_bytes) settings.bytes = settings.lane.max_packet_bytes;
+  const auto wanted = [&](std::string_view part) {
+    return std::find(settings.parts.begin(), settings.parts.end(), part) != settings.parts.end();
+  };
   nlohmann::json result;
-  result["gbps"] = {{"memcpy", Memcpy(settings)}, {"process_vm", ProcessVm(settings)}, {"lane", LaneRate(settings)}};
-  result["round_trip_us"] = {{"spin", SpinRoundTrip(settings)}, {"lane", LaneRoundTrip(settings)}};
+  if (wanted("memcpy")) result["gbps"]["memcpy"] = Memcpy(settings);
+  if (wanted("process_vm")) result["gbps"]["process_vm"] = ProcessVm(settings);
+  if (wanted("lane")) result["gbps"]["lane"] = LaneRate(settings);
+  if (wanted("spin")) result["round_trip_us"]["spin"] = SpinRoundTrip(settings);
+  if (wanted("lane_round_trip")) result["round_trip_us"]["lane"] = LaneRoundTrip(settings);
   std::cout << result.dump(2) << "\n";
   return 0;
 }

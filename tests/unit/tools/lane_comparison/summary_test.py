@@ -58,6 +58,30 @@ class SummaryTest(unittest.TestCase):
         self.assertEqual((judged["value"]["min"], judged["value"]["max"]), (0.5, 1))
         self.assertEqual(self.judge(Bar("ours", "raw", least=0.7), ours=[1])["verdict"], "not measured")
 
+    def test_rounds_in_which_the_cores_move_do_not_count(self):
+        found = samples(ours=[8, 1], raw=[10, 10])
+        for sample in found:
+            sample["core_distance_us"] = 0.5
+        found[1]["moved"] = True
+        (result,) = summary.summarise([row([Bar("ours", "raw", least=0.7)])], found, [])
+        self.assertEqual(result["bars"][0]["value"], {"median": 0.8, "min": 0.8, "max": 0.8})
+        self.assertEqual(result["rounds_left_out"], 1)
+        text = self.markdown([Bar("ours", "raw", least=0.7)], found)
+        self.assertIn("took 0.50 (0.50–0.50) us meanwhile.", text)
+        self.assertIn("are left out: 1.", text)
+
+    def test_they_do_when_the_cores_move_in_all(self):
+        found = samples(ours=[8], raw=[10])
+        found[0]["moved"] = True
+        (result,) = summary.summarise([row([Bar("ours", "raw", least=0.7)])], found, [])
+        self.assertEqual(result["bars"][0]["verdict"], "met")
+        self.assertEqual(result["rounds_left_out"], 0)
+
+    def test_cores_are_as_far_apart_within_a_factor_of_two(self):
+        self.assertTrue(summary.as_far(0.12, 0.24, None))
+        self.assertFalse(summary.as_far(0.12, 0.12, 0.25))
+        self.assertTrue(summary.as_far(None, None))
+
     def test_the_tables_name_bars_and_values(self):
         bars = [Bar("ours", "raw", least=0.7), Bar("ours", "tcp", least=1.3)]
         text = self.markdown(bars, samples(ours=[8, 8], raw=[10, 10], tcp=[7, 9]))
