@@ -38,11 +38,9 @@ class EndpointPair {
   // `algorithm`: as in the registry; without one, a fixed window of the tests. `checked`: payload has checksums.
   explicit EndpointPair(const char* algorithm = nullptr, uint32_t max_packet_bytes = 4096 + 96, bool checked = true,
                         uint32_t burst_segments = 16)
-      : algorithm_(algorithm),
-        checked_(checked),
-        capabilities_(PairCapabilities(max_packet_bytes, burst_segments)),
-        a_(New(1)),
-        b_(New(2)) {}
+      : EndpointPair(algorithm, PairCapabilities(max_packet_bytes, burst_segments), checked) {}
+  EndpointPair(const char* algorithm, const LaneCapabilities& capabilities, bool checked)
+      : algorithm_(algorithm), checked_(checked), capabilities_(capabilities), a_(New(1)), b_(New(2)) {}
 
   std::pair<ConnectionId, ConnectionId> Connect() {
     const ConnectionId a = a_->ReserveConnection();

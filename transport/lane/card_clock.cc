@@ -22,6 +22,11 @@ Time CardClock::ToHost(uint64_t ticks) const {
   return at_ + Duration::Nanos(std::llround(static_cast<double>(TicksSince(ticks, ticks_)) * nanos_per_tick_));
 }
 
+uint64_t CardClock::ToCard(Time host) const {
+  const auto ticks = std::llround(static_cast<double>((host - at_).nanos()) / nanos_per_tick_);
+  return (ticks_ + static_cast<uint64_t>(ticks)) & mask_;
+}
+
 void CardClock::Begin(uint64_t ticks, Time at) {
   ticks_ = ticks;
   at_ = measured_since_ = at;

@@ -27,6 +27,8 @@ class CardClock {
   // The host's time when the card's clock stood at `ticks`, less than half a round of it before or after the last
   // reading. There must have been one.
   Time ToHost(uint64_t ticks) const;
+  // Where the card's clock stands at that time, likewise.
+  uint64_t ToCard(Time host) const;
 
  private:
   int64_t TicksSince(uint64_t ticks, uint64_t since) const;

@@ -36,6 +36,7 @@ struct LaneCapabilities {
   bool ecn = false;               // congestion marks are set on the way and seen on arrival
   bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, however long before the poll
   Duration delay_error;    // time that hosts may add to a one-way delay seen over this lane (software timestamps)
+  Duration send_ahead;     // TxSegment::leaves_at is heeded, so far ahead; zero: all leaves at once
   bool trimming = false;   // the network may cut payloads and deliver the header
   bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =
@@ -97,10 +98,13 @@ struct TxSegment {
   const uint8_t* header = nullptr;
   const uint8_t* payload =
       nullptr;  // null with payload_bytes > 0: a phantom payload (simulated lanes only; see MemoryKind::kPhantom)
+  union {
+    Time leaves_at{};         // packets: to be on the wire no sooner; zero: at once. Only with send_ahead
+    uint64_t remote_address;  // writes
+  };
   // Writes only:
   uint32_t connection = 0;  // the peer's connection number: the remote lane reports it with the completion
   uint32_t immediate = 0;
-  uint64_t remote_address = 0;
   uint64_t remote_key = 0;   // the remote *lane's* key of the memory (Lane::RegisterMemory there)
   uint64_t payload_key = 0;  // not 0: the payload is in memory of a GPU, which has this key here, and only the card may
                              // read it

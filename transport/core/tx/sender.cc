@@ -196,13 +196,17 @@ bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
          (message.device == kNoDevice || DeviceKey(message, local_port) != 0);
 }
 
+// A message of one segment that the controller lets go before anything else.
+bool Sender::GoesAtOnce(const Allowance& allowance, const Flow& flow, bool single) {
+  return single && flow.tx_total - flow.credit_base < allowance.single_end;
+}
+
 Sender::Blocked Sender::CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single,
-                                       Time now) {
-  const uint64_t sent = flow.tx_total - flow.credit_base;
-  const bool at_once = single && sent < allowance.single_end;
-  if (!at_once && sent >= allowance.credit_end) return Blocked::kCredit;
+                                       Time paced_until) {
+  const bool at_once = GoesAtOnce(allowance, flow, single);
+  if (!at_once && flow.tx_total - flow.credit_base >= allowance.credit_end) return Blocked::kCredit;
   if (flow.in_flight > 0 && flow.in_flight + bytes > allowance.window_bytes) return Blocked::kWindow;
-  if (!at_once && !flow.pacer.CanSend(now)) return Blocked::kPacing;
+  if (!at_once && !flow.pacer.CanSend(paced_until)) return Blocked::kPacing;
   return Blocked::kNo;
 }
 
@@ -319,6 +323,9 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   // Messages of one segment mostly leave at once: the controller hears of those that do not.
   if (!sending_.empty() || !retransmit_.empty()) TellBacklog(flow, now);
   const Port& local = context_->ports[port];
+  // Half of the time ahead is refilled before the rest is over.
+  const Duration ahead = local.capabilities.send_ahead;
+  const Time paced_until = now + ahead / 2;
   const uint32_t burst_limit = peer_->burst_segments;
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
@@ -351,7 +358,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     const Allowance allowance = flow.controller->allowance();
     if (packet.bytes > 0) {
       const bool single = !packet.retransmission && packet.message->single;
-      if (const Blocked by = CheckAllowance(allowance, flow, packet.bytes, single, now); by != Blocked::kNo) {
+      if (const Blocked by = CheckAllowance(allowance, flow, packet.bytes, single, paced_until); by != Blocked::kNo) {
         if (!flow.had_backlog) {
           TellBacklog(flow, now);
           continue;
@@ -390,11 +397,17 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     }
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
-      const Duration slack = Duration::Nanos(static_cast<int64_t>(
+      Duration slack = Duration::Nanos(static_cast<int64_t>(
           allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
               ? 0
               : std::min(allowance.pacing_rate.NanosFor(wire_bytes * (2 * burst_limit - 1)), 1e9)));
-      packet.count = flow.pacer.Send(packet.count, wire_bytes, allowance.pacing_rate, slack, now);
+      const bool single = !packet.retransmission && packet.message->single;
+      if (ahead > Duration() && !packet.write && !GoesAtOnce(allowance, flow, single)) {
+        slack = std::min(slack, ahead);  // bursts are the lane's own business
+        packet.leaves_at = flow.pacer.Due(slack, now);
+        packet.gap = allowance.pacing_rate.TimeFor(wire_bytes);
+      }
+      packet.count = flow.pacer.Send(packet.count, wire_bytes, allowance.pacing_rate, slack, now, ahead);
     }
     const uint64_t bytes = uint64_t{packet.bytes} * packet.count;
     bool asks_for_ack = message->asks_for_ack && message->unsent_bytes() <= bytes;
@@ -423,7 +436,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   }
   TellBacklog(flow, now);
   TellBacklogs(now);
-  flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() : Time::Never();
+  flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);

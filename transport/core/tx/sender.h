@@ -146,7 +146,9 @@ class Sender {
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
-  static Blocked CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single, Time now);
+  static bool GoesAtOnce(const Allowance& allowance, const Flow& flow, bool single);
+  static Blocked CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single,
+                                Time paced_until);
   void Sendable(TxMessage* message);
   TxMessage* NextMessage() const;
   void TellBacklogs(Time now);
@@ -169,6 +171,8 @@ class Sender {
     bool retransmission = false;
     uint32_t ack_from = kNoAck;  // these of the run, counted from 0, ask for an acknowledgement at once
     bool write = false;          // by remote placement
+    Time leaves_at;              // the first; zero: all leave at once
+    Duration gap;                // between two of the run
   };
   static constexpr uint32_t kNoAck = UINT32_MAX;
   void TellOfRead(const TxMessage& answer, OperationStatus status);
@@ -180,6 +184,7 @@ class Sender {
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
+  static void Schedule(const Packet& packet, std::span<TxSegment> run, Time now);
   void StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at);
   void EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment);
   wire::DataHeader HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const;

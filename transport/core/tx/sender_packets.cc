@@ -81,7 +81,7 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   }
 
   floor_told_ = outstanding_.begin();
-  wire::DataHeader header = HeaderOf(packet, flow, psn, now);
+  wire::DataHeader header = HeaderOf(packet, flow, psn, std::max(now, packet.leaves_at));
   const bool checked = segment.payload != nullptr && peer_->payload_crc;
   if (checked) {
     header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
@@ -97,6 +97,16 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   segment.header = burst.headers[at].data();
   segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, burst.headers[at]));
   if (packet.count > 1) StampRun(packet, header, checked, burst, at);
+  if (packet.leaves_at > Time()) Schedule(packet, std::span(burst.segments).subspan(at, packet.count), now);
+}
+
+// What is late leaves at once. (All of a run carry the time of the first; the lane's delay_error covers that.)
+void Sender::Schedule(const Packet& packet, std::span<TxSegment> run, Time now) {
+  Time due = packet.leaves_at;
+  for (TxSegment& segment : run) {
+    if (due > now) segment.leaves_at = due;
+    due = due + packet.gap;
+  }
 }
 
 // The packets of a run behind the first.
@@ -128,6 +138,7 @@ void Sender::EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment) {
   const uint64_t slot = message == nullptr ? 0 : message->number;
   segment.immediate = static_cast<uint32_t>((slot & ((1u << kSlotBits) - 1)) << (32 - kSlotBits) |
                                             (psn & ((1u << (32 - kSlotBits)) - 1)));
+  segment.remote_address = 0;
   if (message == nullptr) return;
   segment.remote_address = message->placement->address + packet.offset;
   segment.remote_key = message->placement->keys[peer_->routes.remote_of[packet.local_port]];

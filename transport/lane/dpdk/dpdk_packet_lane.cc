@@ -24,6 +24,8 @@ constexpr uint32_t kBurstSegments = 32;
 constexpr size_t kRoom = 256;  // segments; Send itself takes whatever it is given until the queue is full
 // A segment is stamped before its burst waits for the processor, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
+// Packets wait behind those of one queue that are due before them, so not for longer than a network's round trip.
+constexpr Duration kSendAhead = Duration::Micros(10);
 constexpr Duration kLookInterval = Duration::Millis(5);  // at link and counters of the port
 constexpr Duration kCareInterval = Duration::Micros(200);
 // Of a memif client: between attempts to find a server, and to one that has answered but not brought up the link. The
@@ -119,7 +121,8 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   result.max_packet_bytes = traits.mtu - headers;
   result.path_may_be_narrower = !traits.this_machine_only;
   result.ecn = true;
-  result.rx_timestamps = port.arrival_times().has_value();
+  result.rx_timestamps = port.packet_times() && port.packet_times()->arrivals();
+  if (port.packet_times() && port.packet_times()->departures()) result.send_ahead = kSendAhead;
   result.this_machine_only = traits.this_machine_only;
   result.reads_later = traits.reads_later;
   result.keeps_bytes_intact = traits.this_machine_only;

@@ -187,6 +187,7 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.stamps_arrivals = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0;
+  traits_.sends_on_time = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0;
 
   uint16_t driver_mtu = RTE_ETHER_MTU;
   rte_eth_dev_get_mtu(id_, &driver_mtu);
@@ -221,6 +222,10 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   if (traits_.copies_while_sending || traits_.reads_later) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   if (traits_.checks_udp_checksums) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   if (traits_.stamps_arrivals) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+  if (traits_.sends_on_time) {
+    DpdkPacketTimes::AnnounceDepartures();
+    conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+  }
   DpdkQueueOffer offer{info.max_rx_queues, info.max_tx_queues,
                        software != nullptr ? software->spreading : DpdkSpreading::kNone};
   const uint64_t hash = offer.spreading == DpdkSpreading::kNone ? UdpHash(info, device.version) : 0;
@@ -325,7 +330,7 @@ absl::Status DpdkPort::Start() {
   if (traits_.physical && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
     traits_.rate = Rate::Gbps(link.link_speed / 1e3);
   }
-  if (traits_.stamps_arrivals) arrival_times_ = DpdkArrivalTimes::Start(id_);
+  packet_times_ = DpdkPacketTimes::Start(id_, traits_.stamps_arrivals, traits_.sends_on_time);
   // Where frames to the groups of neighbour discovery would be kept from us; not every driver has the switch.
   rte_eth_allmulticast_enable(id_);
   return absl::OkStatus();

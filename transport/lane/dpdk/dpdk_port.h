@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "transport/base/time.h"
-#include "transport/lane/dpdk/dpdk_arrival_times.h"
 #include "transport/lane/dpdk/dpdk_device.h"
+#include "transport/lane/dpdk/dpdk_packet_times.h"
 #include "transport/lane/dpdk/memif_relay.h"
 
 struct rte_mempool;
@@ -33,7 +33,8 @@ struct DpdkPortTraits {
   bool reads_later = false;
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
-  bool stamps_arrivals = false;         // it says so; see DpdkPort::arrival_times
+  bool stamps_arrivals = false;         // it says so; see DpdkPort::packet_times
+  bool sends_on_time = false;           // likewise
   uint32_t mtu = 0;                     // bytes of the largest IP packet
   uint16_t receive_queues = 1, send_queues = 1;
   std::string queue_shortfall;   // see DpdkQueues
@@ -57,12 +58,12 @@ class DpdkPort {
   // Ones that refer to memory elsewhere; with copies_while_sending or reads_later.
   rte_mempool* references() const { return references_; }
 
-  // When packets came. Nothing: the port does not stamp them, or its clock cannot be read.
-  const std::optional<DpdkArrivalTimes>& arrival_times() const { return arrival_times_; }
+  // When packets came, and are to leave. Nothing: the port knows of neither, or its clock cannot be read.
+  const std::optional<DpdkPacketTimes>& packet_times() const { return packet_times_; }
   // What has to be done every few milliseconds, and oftener while needs_care(), between calls that touch the queues:
-  // compares the port's clock with the host's, if it stamps, and lets a memif and its peer talk.
+  // compares the port's clock with the host's, if it knows the time, and lets a memif and its peer talk.
   void Attend() {
-    if (arrival_times_) arrival_times_->ReadClock();
+    if (packet_times_) packet_times_->ReadClock();
     if (relay_) relay_->Pass();
   }
   bool needs_care() const { return relay_ != nullptr && relay_->is_meeting(); }
@@ -98,7 +99,7 @@ class DpdkPort {
   rte_mempool* pool_ = nullptr;
   rte_mempool* references_ = nullptr;
   DpdkPortTraits traits_;
-  std::optional<DpdkArrivalTimes> arrival_times_;
+  std::optional<DpdkPacketTimes> packet_times_;
   std::unique_ptr<MemifRelay> relay_;  // of a memif that was attached here
 };
 

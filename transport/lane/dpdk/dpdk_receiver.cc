@@ -78,7 +78,7 @@ bool DpdkReceiver::Take(rte_mbuf* buffer, Time now, LaneCounters& counters, RxSe
   out.data = bytes + (parsed->payload.data() - bytes);
   out.data_bytes = static_cast<uint32_t>(parsed->payload.size());
   out.source = SourceOf(parsed->flow);
-  const auto& times = port_->arrival_times();
+  const auto& times = port_->packet_times();
   out.received_at = times ? times->CameAt(*buffer, now) : now;
   ++counters.rx_packets;
   counters.rx_bytes += out.data_bytes;

@@ -71,6 +71,7 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
   rte_mbuf* reference = loans != nullptr ? rte_pktmbuf_alloc(port_->references()) : nullptr;
   const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
 
+  if (segment.leaves_at > Time()) port_->packet_times()->LeaveAt(*frame, segment.leaves_at);
   auto* out = rte_pktmbuf_mtod(frame, uint8_t*);
   size_t bytes = WriteHeaders(segment, peer, to, out);
   if (port_->traits().finishes_udp_checksums) {

@@ -38,6 +38,21 @@ TEST(CardClock, TellsTimesBeforeAndAfterAReading) {
   }
 }
 
+// Also where the clock has come round since, or is about to.
+TEST(CardClock, TellsWhereTheCardStandsAtATime) {
+  for (const uint64_t mask : {~uint64_t{0}, (uint64_t{1} << 24) - 1}) {
+    const Card card{.mask = mask};
+    CardClock clock(card.mask, kKilohertz);
+    const Time at = Time::FromNanos(5'000'000'000);
+    clock.OnReading(card.TicksAt(at), at - Duration::Nanos(100), at + Duration::Nanos(100));
+    for (const int micros : {-10'000, -1, 0, 1, 10'000}) {
+      const Time then = at + Duration::Micros(micros);
+      EXPECT_LE((clock.ToCard(then) - card.TicksAt(then) + 2) & mask, 4u) << micros;
+      EXPECT_LE(std::abs((clock.ToHost(clock.ToCard(then)) - then).nanos()), 7) << micros;
+    }
+  }
+}
+
 // Looks that are up to 2 us apart, one in ten with an interruption of up to 5 ms between them. After 2 s the rate is
 // known well enough for a second without a reading.
 TEST(CardClock, FollowsAClockThatRunsFastOrSlow) {

@@ -1,10 +1,7 @@
-#include "transport/lane/dpdk/dpdk_arrival_times.h"
+#include "transport/lane/dpdk/dpdk_port_clock.h"
 
 #include <rte_ethdev.h>
-#include <rte_mbuf.h>
-#include <rte_mbuf_dyn.h>
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -24,10 +21,7 @@ Time Middle(const CardClockReading& reading) { return reading.before + reading.w
 
 }  // namespace
 
-std::optional<DpdkArrivalTimes> DpdkArrivalTimes::Start(uint16_t port) {
-  int stamp_at = 0;
-  uint64_t stamped = 0;
-  if (rte_mbuf_dyn_rx_timestamp_register(&stamp_at, &stamped) != 0) return std::nullopt;
+std::optional<DpdkPortClock> DpdkPortClock::Start(uint16_t port) {
   const auto first = ReadPort(port);
   if (!first) return std::nullopt;
   std::this_thread::sleep_for(kMeasuring);
@@ -38,16 +32,11 @@ std::optional<DpdkArrivalTimes> DpdkArrivalTimes::Start(uint16_t port) {
   if (!(kilohertz >= 1 && kilohertz <= kMostKilohertz)) return std::nullopt;
   CardClock clock(~uint64_t{0}, static_cast<uint64_t>(kilohertz));
   clock.OnReading(second->ticks, second->before, second->after);
-  return DpdkArrivalTimes(port, stamp_at, stamped, clock);
+  return DpdkPortClock(port, clock);
 }
 
-void DpdkArrivalTimes::ReadClock() {
+void DpdkPortClock::Read() {
   if (const auto reading = ReadPort(port_)) clock_.OnReading(reading->ticks, reading->before, reading->after);
-}
-
-Time DpdkArrivalTimes::CameAt(const rte_mbuf& packet, Time now) const {
-  if ((packet.ol_flags & stamped_) == 0) return now;
-  return std::min(clock_.ToHost(*RTE_MBUF_DYNFIELD(&packet, stamp_at_, const rte_mbuf_timestamp_t*)), now);
 }
 
 }  // namespace paceline

@@ -1,5 +1,6 @@
-// Times of arrival as a port stamps them. No port made of software does, so a clock is laid over ports in memory here:
-// DPDK's questions about the port are answered by this program, which stamps what arrives.
+// Times of arrival as a port stamps them, and of departure that it keeps. No port made of software does, so a clock is
+// laid over ports in memory here: DPDK's questions about the port are answered by this program, which stamps what
+// arrives and reads when packets are to leave.
 #include <dlfcn.h>
 #include <rte_mbuf_dyn.h>
 
@@ -14,16 +15,17 @@ namespace paceline {
 namespace {
 
 // Of every port while it lives, and beside none.
-class StampingPorts {
+class TimedPorts {
  public:
-  StampingPorts() {
+  TimedPorts() {
     EXPECT_EQ(rte_mbuf_dyn_rx_timestamp_register(&stamp_at_, &stamped_), 0);
+    EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&time_at_, &timed_), 0);
     current_ = this;
   }
-  ~StampingPorts() { current_ = nullptr; }
-  StampingPorts(const StampingPorts&) = delete;
-  StampingPorts& operator=(const StampingPorts&) = delete;
-  static StampingPorts* current() { return current_; }
+  ~TimedPorts() { current_ = nullptr; }
+  TimedPorts(const TimedPorts&) = delete;
+  TimedPorts& operator=(const TimedPorts&) = delete;
+  static TimedPorts* current() { return current_; }
 
   int ReadClock(uint64_t* ticks) {
     ++readings;
@@ -41,26 +43,42 @@ class StampingPorts {
     ASSERT_EQ(rte_eth_dev_get_port_by_name(name.c_str(), &port), 0);
     came_ = at;
     const auto stamp = [](uint16_t, uint16_t, rte_mbuf** packets, uint16_t count, uint16_t, void* self) {
-      for (uint16_t i = 0; i < count; ++i) static_cast<StampingPorts*>(self)->Stamp(packets[i]);
+      for (uint16_t i = 0; i < count; ++i) static_cast<TimedPorts*>(self)->Stamp(packets[i]);
       return count;
     };
     ASSERT_NE(rte_eth_add_rx_callback(port, 0, stamp, this), nullptr);
   }
   void set_came(Time at) { came_ = at; }
+  // Of all packets that are sent through the port from now on: when they are to leave, in ticks; 0: at once.
+  void ReadDepartures(const std::string& name) {
+    uint16_t port = 0;
+    ASSERT_EQ(rte_eth_dev_get_port_by_name(name.c_str(), &port), 0);
+    const auto read = [](uint16_t, uint16_t, rte_mbuf** packets, uint16_t count, void* self) {
+      for (uint16_t i = 0; i < count; ++i) static_cast<TimedPorts*>(self)->Read(packets[i]);
+      return count;
+    };
+    ASSERT_NE(rte_eth_add_tx_callback(port, 0, read, this), nullptr);
+  }
 
+  bool stamps = true, sends_on_time = true;
   bool readable = true, running = true;
   int readings = 0;
-  uint64_t asked_for = 0;  // receive offloads, by anybody
+  uint64_t asked_for = 0, asked_for_sending = 0;  // offloads, by anybody
+  std::vector<uint64_t> departures;
 
  private:
   void Stamp(rte_mbuf* packet) const {
     *RTE_MBUF_DYNFIELD(packet, stamp_at_, rte_mbuf_timestamp_t*) = TicksAt(came_);
     packet->ol_flags |= stamped_;
   }
+  void Read(rte_mbuf* packet) {
+    const bool timed = (packet->ol_flags & timed_) != 0;
+    departures.push_back(timed ? *RTE_MBUF_DYNFIELD(packet, time_at_, rte_mbuf_timestamp_t*) : 0);
+  }
 
-  static inline StampingPorts* current_ = nullptr;
-  int stamp_at_ = 0;
-  uint64_t stamped_ = 0;
+  static inline TimedPorts* current_ = nullptr;
+  int stamp_at_ = 0, time_at_ = 0;
+  uint64_t stamped_ = 0, timed_ = 0;
   Time came_;
 };
 
@@ -79,24 +97,29 @@ extern "C" {
 int rte_eth_dev_info_get(uint16_t port, rte_eth_dev_info* info) {
   static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_info_get)>("rte_eth_dev_info_get");
   const int result = dpdk(port, info);
-  if (paceline::StampingPorts::current() != nullptr) info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+  if (const auto* timed = paceline::TimedPorts::current()) {
+    if (timed->stamps) info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    if (timed->sends_on_time) info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+  }
   return result;
 }
 
 int rte_eth_dev_configure(uint16_t port, uint16_t receive_queues, uint16_t send_queues, const rte_eth_conf* conf) {
   static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_configure)>("rte_eth_dev_configure");
   rte_eth_conf taken = *conf;
-  if (auto* stamping = paceline::StampingPorts::current()) {
-    stamping->asked_for |= conf->rxmode.offloads;
+  if (auto* timed = paceline::TimedPorts::current()) {
+    timed->asked_for |= conf->rxmode.offloads;
+    timed->asked_for_sending |= conf->txmode.offloads;
     taken.rxmode.offloads &= ~uint64_t{RTE_ETH_RX_OFFLOAD_TIMESTAMP};
+    taken.txmode.offloads &= ~uint64_t{RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP};
   }
   return dpdk(port, receive_queues, send_queues, &taken);
 }
 
 int rte_eth_read_clock(uint16_t port, uint64_t* ticks) {
   static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_read_clock)>("rte_eth_read_clock");
-  auto* stamping = paceline::StampingPorts::current();
-  return stamping != nullptr ? stamping->ReadClock(ticks) : dpdk(port, ticks);
+  auto* timed = paceline::TimedPorts::current();
+  return timed != nullptr ? timed->ReadClock(ticks) : dpdk(port, ticks);
 }
 
 }  // extern "C"
@@ -107,7 +130,7 @@ namespace {
 // Beyond this the clock was misread: at another rate, or from another beginning. Not a bound on the machine.
 constexpr Duration kClose = Duration::Millis(200);
 
-class DpdkArrivalTimesTest : public DpdkTest {
+class DpdkPacketTimesTest : public DpdkTest {
  protected:
   void Start() {
     ports_ = RingPair::Make();
@@ -147,72 +170,104 @@ class DpdkArrivalTimesTest : public DpdkTest {
   std::array<RxSegment, 64> out_;
 };
 
-TEST_F(DpdkArrivalTimesTest, APacketCameWhenThePortSaysSo) {
-  StampingPorts stamping;
+TEST_F(DpdkPacketTimesTest, APacketCameWhenThePortSaysSo) {
+  TimedPorts timed;
   Start();
   EXPECT_TRUE(lane_->capabilities().rx_timestamps);
-  EXPECT_NE(stamping.asked_for & RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0u);
+  EXPECT_NE(timed.asked_for & RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0u);
   const Time now = MonotonicNow();
-  stamping.StampArrivals(ports_.a, now - Duration::Millis(700));
+  timed.StampArrivals(ports_.a, now - Duration::Millis(700));
   const Time came = Arrival(now);
   EXPECT_GT(came, now - Duration::Millis(700) - kClose);
   EXPECT_LT(came, now - Duration::Millis(700) + kClose);
 }
 
-TEST_F(DpdkArrivalTimesTest, NothingCameAfterItWasTaken) {
-  StampingPorts stamping;
+TEST_F(DpdkPacketTimesTest, NothingCameAfterItWasTaken) {
+  TimedPorts timed;
   Start();
   const Time now = MonotonicNow();
-  stamping.StampArrivals(ports_.a, now + Duration::Seconds(5));
+  timed.StampArrivals(ports_.a, now + Duration::Seconds(5));
   EXPECT_EQ(Arrival(now), now);
 }
 
-TEST_F(DpdkArrivalTimesTest, APacketWithoutAStampCameWhenItWasTaken) {
-  StampingPorts stamping;
+TEST_F(DpdkPacketTimesTest, APacketWithoutAStampCameWhenItWasTaken) {
+  TimedPorts timed;
   Start();
   const Time now = MonotonicNow() + Duration::Seconds(3);
   EXPECT_EQ(Arrival(now), now);
 }
 
-TEST_F(DpdkArrivalTimesTest, TheClockIsReadAsTimePasses) {
-  StampingPorts stamping;
+TEST_F(DpdkPacketTimesTest, TheClockIsReadAsTimePasses) {
+  TimedPorts timed;
   Start();
   Time now = MonotonicNow() + Duration::Seconds(1);
   lane_->Receive(out_, now);
   for (int i = 0; i < 10; ++i) {
     // Once, and again where the host was busy while it was read (ReadCardClock).
-    const int before = stamping.readings;
+    const int before = timed.readings;
     lane_->Receive(out_, now = now + Duration::Millis(10));
-    EXPECT_GT(stamping.readings, before);
+    EXPECT_GT(timed.readings, before);
   }
-  const int before = stamping.readings;
+  const int before = timed.readings;
   lane_->Receive(out_, now);
-  EXPECT_EQ(stamping.readings, before) << "no time has passed";
+  EXPECT_EQ(timed.readings, before) << "no time has passed";
   // One that can no longer be read is followed as far as it is known.
-  stamping.readable = false;
+  timed.readable = false;
   lane_->Receive(out_, now + Duration::Millis(10));
   const Time taken = MonotonicNow();
-  stamping.StampArrivals(ports_.a, taken - Duration::Millis(700));
+  timed.StampArrivals(ports_.a, taken - Duration::Millis(700));
   EXPECT_LT(Arrival(taken), taken - Duration::Millis(700) + kClose);
 }
 
-TEST_F(DpdkArrivalTimesTest, APortWhoseClockIsOfNoUseIsAsOneThatDoesNotStamp) {
-  StampingPorts stamping;
-  stamping.readable = false;
+TEST_F(DpdkPacketTimesTest, APortWhoseClockIsOfNoUseIsAsOneThatDoesNotStamp) {
+  TimedPorts timed;
+  timed.readable = false;
   Start();
   EXPECT_FALSE(lane_->capabilities().rx_timestamps);
   const Time now = MonotonicNow();
-  stamping.StampArrivals(ports_.a, now - Duration::Millis(700));
+  timed.StampArrivals(ports_.a, now - Duration::Millis(700));
   EXPECT_EQ(Arrival(now), now);
 
-  stamping.readable = true;
-  stamping.running = false;
+  timed.readable = true;
+  timed.running = false;
   const auto standing = MakeLane(RingPair::Make().a + ",address=192.0.2.3");
   ASSERT_TRUE(standing != nullptr);
   EXPECT_FALSE(standing->capabilities().rx_timestamps);
+  EXPECT_EQ(standing->capabilities().send_ahead, Duration());
 }
 
-TEST_F(DpdkArrivalTimesTest, APortThatDoesNotStampIsNotAsked) {
+TEST_F(DpdkPacketTimesTest, APacketLeavesWhenItIsDue) {
+  TimedPorts timed;
+  timed.stamps = false;
+  Start();
+  EXPECT_FALSE(lane_->capabilities().rx_timestamps);
+  EXPECT_GT(lane_->capabilities().send_ahead, Duration());
+  EXPECT_EQ(timed.asked_for & RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0u);
+  EXPECT_NE(timed.asked_for_sending & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP, 0u);
+  timed.ReadDepartures(ports_.a);
+  SegmentList list;
+  list.Add(peer_, 0, 100);
+  list.Add(peer_, 0, 100);
+  std::vector<TxSegment> segments(list.all().begin(), list.all().end());
+  const Time due = MonotonicNow() + Duration::Seconds(3);
+  segments[1].leaves_at = due;
+  EXPECT_EQ(lane_->Send(segments), 2u);
+  ASSERT_EQ(timed.departures.size(), 2u);
+  EXPECT_EQ(timed.departures[0], 0u) << "this one at once";
+  EXPECT_GT(timed.departures[1], TimedPorts::TicksAt(due - kClose));
+  EXPECT_LT(timed.departures[1], TimedPorts::TicksAt(due + kClose));
+}
+
+TEST_F(DpdkPacketTimesTest, APortThatDoesNotSendOnTimeIsNotAsked) {
+  TimedPorts timed;
+  timed.sends_on_time = false;
+  Start();
+  EXPECT_TRUE(lane_->capabilities().rx_timestamps);
+  EXPECT_EQ(lane_->capabilities().send_ahead, Duration());
+  EXPECT_EQ(timed.asked_for_sending & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP, 0u);
+}
+
+TEST_F(DpdkPacketTimesTest, APortThatDoesNotStampIsNotAsked) {
   Start();
   EXPECT_FALSE(lane_->capabilities().rx_timestamps);
   const Time now = MonotonicNow();

@@ -1,0 +1,33 @@
+// The clock of a port, rte_eth_read_clock of DPDK, and the host's. Ports count from anywhere and state no rate, so the
+// rate is measured at the start.
+//
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "transport/base/time.h"
+#include "transport/lane/card_clock.h"
+
+namespace paceline {
+
+class DpdkPortClock {
+ public:
+  // Of a port that has started. Blocks for 10 ms. Nothing: its clock cannot be read, or stands still.
+  static std::optional<DpdkPortClock> Start(uint16_t port);
+
+  // Compares the port's clock with the host's: to be called every few milliseconds.
+  void Read();
+
+  Time ToHost(uint64_t ticks) const { return clock_.ToHost(ticks); }
+  uint64_t ToPort(Time host) const { return clock_.ToCard(host); }
+
+ private:
+  DpdkPortClock(uint16_t port, const CardClock& clock) : port_(port), clock_(clock) {}
+
+  uint16_t port_;
+  CardClock clock_;
+};
+
+}  // namespace paceline
