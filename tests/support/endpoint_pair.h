@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -40,7 +41,11 @@ class EndpointPair {
                         uint32_t burst_segments = 16)
       : EndpointPair(algorithm, PairCapabilities(max_packet_bytes, burst_segments), checked) {}
   EndpointPair(const char* algorithm, const LaneCapabilities& capabilities, bool checked)
-      : algorithm_(algorithm), checked_(checked), capabilities_(capabilities), a_(New(1)), b_(New(2)) {}
+      : EndpointPair([algorithm](uint64_t seed) { return NewControl(algorithm, seed); }, capabilities, checked) {}
+  // `control`: makes each one's, with a seed.
+  EndpointPair(const std::function<std::unique_ptr<CongestionControl>(uint64_t)>& control,
+               const LaneCapabilities& capabilities, bool checked)
+      : checked_(checked), capabilities_(capabilities), a_(New(control(1), 1)), b_(New(control(2), 2)) {}
 
   std::pair<ConnectionId, ConnectionId> Connect() {
     const ConnectionId a = a_->ReserveConnection();
@@ -67,13 +72,15 @@ class EndpointPair {
   std::span<const TxSegment> last_of_b() const { return std::span(burst_.segments).first(of_b_); }
 
  private:
-  std::unique_ptr<Endpoint> New(uint64_t seed) {
+  static std::unique_ptr<CongestionControl> NewControl(const char* algorithm, uint64_t seed) {
+    return algorithm == nullptr ? NewTestCongestionControl(TestControl::kWindow, 256 * 1024)
+                                : CreateCongestionControl(algorithm, {}, seed).value();
+  }
+  std::unique_ptr<Endpoint> New(std::unique_ptr<CongestionControl> control, uint64_t seed) {
     EndpointOptions options;
     options.seed = seed;
     options.payload_checksum = checked_;
     const PortDescription port{capabilities_, LaneAddress{}};
-    auto control = algorithm_ == nullptr ? NewTestCongestionControl(TestControl::kWindow, 256 * 1024)
-                                         : CreateCongestionControl(algorithm_, {}, seed).value();
     return std::make_unique<Endpoint>(options, std::move(control), &environment_, std::span(&port, 1));
   }
   size_t Move(Endpoint& from, Endpoint& to) {
@@ -98,7 +105,6 @@ class EndpointPair {
     return count;
   }
 
-  const char* algorithm_;
   const bool checked_;
   const LaneCapabilities capabilities_;
   NoLanes environment_;

@@ -95,9 +95,9 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     packet.payload_bytes = segment.payload_bytes;
     packet.connection = segment.connection;
     packet.immediate = segment.immediate;
-    packet.remote_address = segment.remote_address;
     packet.remote_key = segment.remote_key;
     if (segment.kind == SegmentKind::kWrite) {
+      packet.remote_address = segment.remote_address;
       TakeWay(segment, packet);
     } else {
       packet.header_bytes = segment.header_bytes;

@@ -22,18 +22,18 @@ def summarise(rows, samples, problems):
 
 
 def _steady(samples):
-    """Those of rounds in which the cores did not move, or all when they moved in each; and how many rounds that leaves
-    out."""
+    """Those of rounds in which the cores did not move, or all when they moved in each; how many rounds that leaves out;
+    and whether they moved in each."""
     rounds = {sample["round"] for sample in samples}
     moved = {sample["round"] for sample in samples if sample.get("moved")}
     if moved == rounds:
-        return samples, 0
-    return [sample for sample in samples if sample["round"] not in moved], len(moved)
+        return samples, 0, bool(moved)
+    return [sample for sample in samples if sample["round"] not in moved], len(moved), False
 
 
 def _result(row, samples, problems):
     values = {contender.name: {} for contender in row.contenders}  # by contender, then by round
-    steady, left_out = _steady([sample for sample in samples if sample["row"] == row.name])
+    steady, left_out, moved = _steady([sample for sample in samples if sample["row"] == row.name])
     for sample in steady:
         values[sample["contender"]][sample["round"]] = sample["value"]
     distances = [sample["core_distance_us"] for sample in steady if sample.get("core_distance_us") is not None]
@@ -58,6 +58,7 @@ def _result(row, samples, problems):
         "more_is_better": row.more_is_better,
         "skipped": own[0]["why"] if skipped else "",
         "rounds_left_out": left_out,
+        "cores_moved": moved,
         "core_distance_us": output.spread(distances) if distances else None,
         "contenders": contenders,
         "bars": [_judge(bar, row, values) for bar in row.bars],
@@ -143,6 +144,8 @@ def markdown(results, problems, machine, command):
             if result["rounds_left_out"]:
                 line += " Rounds in which that changed by more than a factor of two are left out: "
                 line += f"{result['rounds_left_out']}."
+            if result["cores_moved"]:
+                line += " It changed by more than a factor of two in every round."
             lines += [line, ""]
     failures = [problem for problem in problems if problem["failed"]]
     if failures:

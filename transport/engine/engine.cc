@@ -48,6 +48,7 @@ void PutControlLast(std::span<TxSegment> segments) {
 struct Engine::PortState {
   uint32_t change_count = 0;
   bool costly_receive = false;
+  bool sends_at_once = true;       // what it is given, none of it waits until it is due
   Time last_used = Time::Never();  // when something left or arrived through it
   Time next_look;                  // of a port at rest
   // Asked of the core at once; and while some of its connections have smaller packets than the port.
@@ -108,6 +109,7 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
     ports_.push_back(std::make_unique<PortState>());
     ports_.back()->change_count = lane->status().change_count;
     ports_.back()->costly_receive = lane->capabilities().costly_receive;
+    ports_.back()->sends_at_once = lane->capabilities().send_ahead == Duration();
     const LaneCapabilities& can = lane->capabilities();
     const uint32_t packet = can.path_may_be_narrower ? kUsualPacketBytes : can.max_packet_bytes;
     ports_.back()->burst_segments = std::max(can.burst_segments, kLeastBurst);
@@ -240,7 +242,7 @@ void Engine::SendAll(uint32_t port, Time now) {
     busy_ = true;
     state.last_used = now;
     const std::span<TxSegment> segments = std::span(state.burst.segments).first(count);
-    if (replies_first_ && count <= kFewSegments) PutControlLast(segments);
+    if (replies_first_ && state.sends_at_once && count <= kFewSegments) PutControlLast(segments);
     const size_t taken = lane.Send(segments);
     if (taken < count) {
       state.Hold(segments.subspan(taken));

@@ -36,7 +36,8 @@ struct LaneCapabilities {
   bool ecn = false;               // congestion marks are set on the way and seen on arrival
   bool rx_timestamps = false;     // RxSegment::received_at is the time of arrival, however long before the poll
   Duration delay_error;    // time that hosts may add to a one-way delay seen over this lane (software timestamps)
-  Duration send_ahead;     // TxSegment::leaves_at is heeded, so far ahead; zero: all leaves at once
+  Duration send_ahead;     // TxSegment::leaves_at is heeded, so far ahead; zero: all leaves at once. Not with
+                           // remote_placement
   bool trimming = false;   // the network may cut payloads and deliver the header
   bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =

@@ -397,13 +397,12 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     }
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
-      Duration slack = Duration::Nanos(static_cast<int64_t>(
+      const Duration slack = Duration::Nanos(static_cast<int64_t>(
           allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
               ? 0
               : std::min(allowance.pacing_rate.NanosFor(wire_bytes * (2 * burst_limit - 1)), 1e9)));
       const bool single = !packet.retransmission && packet.message->single;
       if (ahead > Duration() && !packet.write && !GoesAtOnce(allowance, flow, single)) {
-        slack = std::min(slack, ahead);  // bursts are the lane's own business
         packet.leaves_at = flow.pacer.Due(slack, now);
         packet.gap = allowance.pacing_rate.TimeFor(wire_bytes);
       }

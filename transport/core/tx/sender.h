@@ -184,7 +184,7 @@ class Sender {
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
-  static void Schedule(const Packet& packet, std::span<TxSegment> run, Time now);
+  void Schedule(const Packet& packet, uint64_t psn, std::span<TxSegment> run, Time now);
   void StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at);
   void EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment);
   wire::DataHeader HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const;

@@ -93,19 +93,22 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
     header.flags |= wire::kNoPayloadCrc;
   }
   std::array<uint8_t, kMostRidingBytes> riding;
-  if (MayRide(packet)) header.frames = std::span(riding).first(EncodeRidingAck(riding, now));
+  if (MayRide(packet))
+    header.frames = std::span(riding).first(EncodeRidingAck(riding, std::max(now, packet.leaves_at)));
   segment.header = burst.headers[at].data();
   segment.header_bytes = static_cast<uint16_t>(wire::EncodeData(header, burst.headers[at]));
   if (packet.count > 1) StampRun(packet, header, checked, burst, at);
-  if (packet.leaves_at > Time()) Schedule(packet, std::span(burst.segments).subspan(at, packet.count), now);
+  if (packet.leaves_at > Time()) Schedule(packet, psn, std::span(burst.segments).subspan(at, packet.count), now);
 }
 
-// What is late leaves at once. (All of a run carry the time of the first; the lane's delay_error covers that.)
-void Sender::Schedule(const Packet& packet, std::span<TxSegment> run, Time now) {
+// What is late leaves at once. A round trip begins when a packet leaves. (All of a run carry the time of the first; the
+// lane's delay_error covers that.)
+void Sender::Schedule(const Packet& packet, uint64_t psn, std::span<TxSegment> run, Time now) {
   Time due = packet.leaves_at;
   for (TxSegment& segment : run) {
-    if (due > now) segment.leaves_at = due;
+    if (due > now) segment.leaves_at = outstanding_[psn].sent_at = due;
     due = due + packet.gap;
+    ++psn;
   }
 }
 

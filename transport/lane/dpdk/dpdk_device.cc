@@ -115,6 +115,9 @@ absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
         return Wrong(device.name, key, value, "write a number from 1 to 64");
       }
       device.queues = static_cast<uint16_t>(queues);
+    } else if (key == "send_on_time") {
+      if (value != "0" && value != "1") return Wrong(device.name, key, value, "write 1 or 0");
+      device.send_on_time = value == "1";
     } else {
       absl::StrAppend(&device.devargs, ",", parts[i]);
     }

@@ -8,6 +8,8 @@
 //   queues=4                                   in each direction, 1 to 64; goes to drivers too that want to know how
 //   many
 //                                              there will be, by the name that it has there
+//   send_on_time=1                             packets of a paced flow are given to the port ahead, with the time at
+//                                              which each is to leave, 0 or 1
 // All others are the driver's and go to DPDK with the name.
 //
 // Thread rule: pure functions.
@@ -33,7 +35,8 @@ struct DpdkDevice {
   uint8_t prefix_bits = 0;
   std::optional<IpAddress> gateway;
   uint16_t udp_port = kDefaultUdpPort;
-  uint16_t queues = 0;       // in each direction; 0: see ChooseDpdkQueues
+  uint16_t queues = 0;  // in each direction; 0: see ChooseDpdkQueues
+  bool send_on_time = false;
   bool is_own_pair = false;  // OpenMemifPair's: at the other end is a process of this user, and no switch
 };
 

@@ -7,6 +7,12 @@
 
 namespace paceline {
 
+namespace {
+
+constexpr Duration kKnown = Duration::Seconds(1);  // after a reading of the port's clock
+
+}  // namespace
+
 void DpdkPacketTimes::AnnounceDepartures() { rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); }
 
 std::optional<DpdkPacketTimes> DpdkPacketTimes::Start(uint16_t port, bool arrivals, bool departures) {
@@ -26,6 +32,7 @@ Time DpdkPacketTimes::CameAt(const rte_mbuf& packet, Time now) const {
 }
 
 void DpdkPacketTimes::LeaveAt(rte_mbuf& packet, Time at) const {
+  if (at - clock_.read_at() > kKnown) return;
   *RTE_MBUF_DYNFIELD(&packet, time_at_, rte_mbuf_timestamp_t*) = clock_.ToPort(at);
   packet.ol_flags |= timed_;
 }

@@ -31,7 +31,8 @@ class DpdkPacketTimes {
   // Never after `now`; `now` for a packet without a stamp.
   Time CameAt(const rte_mbuf& packet, Time now) const;
 
-  // The port holds the packet back until then. Needs departures().
+  // The port holds the packet back until then; one that is to leave long after the port's clock was last read leaves at
+  // once. Needs departures().
   void LeaveAt(rte_mbuf& packet, Time at) const;
 
  private:

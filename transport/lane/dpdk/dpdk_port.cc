@@ -187,7 +187,12 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.stamps_arrivals = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0;
-  traits_.sends_on_time = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0;
+  traits_.sends_on_time = device.send_on_time;
+  if (device.send_on_time && (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("DPDK port ", name_, ": send_on_time=1: its driver, ", traits_.driver,
+                     ", does not offer that (RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP; net_mlx5 may want tx_pp=500 too)"));
+  }
 
   uint16_t driver_mtu = RTE_ETHER_MTU;
   rte_eth_dev_get_mtu(id_, &driver_mtu);
@@ -331,6 +336,10 @@ absl::Status DpdkPort::Start() {
     traits_.rate = Rate::Gbps(link.link_speed / 1e3);
   }
   packet_times_ = DpdkPacketTimes::Start(id_, traits_.stamps_arrivals, traits_.sends_on_time);
+  if (traits_.sends_on_time && !(packet_times_ && packet_times_->departures())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("DPDK port ", name_, ": send_on_time=1: its clock cannot be read, or stands still"));
+  }
   // Where frames to the groups of neighbour discovery would be kept from us; not every driver has the switch.
   rte_eth_allmulticast_enable(id_);
   return absl::OkStatus();

@@ -34,7 +34,7 @@ struct DpdkPortTraits {
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
   bool stamps_arrivals = false;         // it says so; see DpdkPort::packet_times
-  bool sends_on_time = false;           // likewise
+  bool sends_on_time = false;           // it is to, and says that it can
   uint32_t mtu = 0;                     // bytes of the largest IP packet
   uint16_t receive_queues = 1, send_queues = 1;
   std::string queue_shortfall;   // see DpdkQueues

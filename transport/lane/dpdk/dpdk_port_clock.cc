@@ -32,11 +32,14 @@ std::optional<DpdkPortClock> DpdkPortClock::Start(uint16_t port) {
   if (!(kilohertz >= 1 && kilohertz <= kMostKilohertz)) return std::nullopt;
   CardClock clock(~uint64_t{0}, static_cast<uint64_t>(kilohertz));
   clock.OnReading(second->ticks, second->before, second->after);
-  return DpdkPortClock(port, clock);
+  return DpdkPortClock(port, clock, second->after);
 }
 
 void DpdkPortClock::Read() {
-  if (const auto reading = ReadPort(port_)) clock_.OnReading(reading->ticks, reading->before, reading->after);
+  const auto reading = ReadPort(port_);
+  if (!reading) return;
+  clock_.OnReading(reading->ticks, reading->before, reading->after);
+  read_at_ = reading->after;
 }
 
 }  // namespace paceline

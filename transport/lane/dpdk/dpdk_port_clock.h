@@ -22,12 +22,15 @@ class DpdkPortClock {
 
   Time ToHost(uint64_t ticks) const { return clock_.ToHost(ticks); }
   uint64_t ToPort(Time host) const { return clock_.ToCard(host); }
+  // When it was last read.
+  Time read_at() const { return read_at_; }
 
  private:
-  DpdkPortClock(uint16_t port, const CardClock& clock) : port_(port), clock_(clock) {}
+  DpdkPortClock(uint16_t port, const CardClock& clock, Time read_at) : port_(port), clock_(clock), read_at_(read_at) {}
 
   uint16_t port_;
   CardClock clock_;
+  Time read_at_;
 };
 
 }  // namespace paceline

@@ -72,10 +72,11 @@ class SummaryTest(unittest.TestCase):
 
     def test_they_do_when_the_cores_move_in_all(self):
         found = samples(ours=[8], raw=[10])
-        found[0]["moved"] = True
+        found[0].update(moved=True, core_distance_us=0.5)
         (result,) = summary.summarise([row([Bar("ours", "raw", least=0.7)])], found, [])
         self.assertEqual(result["bars"][0]["verdict"], "met")
         self.assertEqual(result["rounds_left_out"], 0)
+        self.assertIn("in every round.", self.markdown([], found))
 
     def test_cores_are_as_far_apart_within_a_factor_of_two(self):
         self.assertTrue(summary.as_far(0.12, 0.24, None))

@@ -68,6 +68,9 @@ TEST(DpdkDevice, ErrorsNameThePortTheKeyAndWhatItMayBe) {
   for (const char* queues : {"0", "65", "-1", "x", ""}) {
     EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,queues=") + queues), HasSubstr("1 to 64")) << queues;
   }
+  for (const char* word : {"2", "yes", ""}) {
+    EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,send_on_time=") + word), HasSubstr("1 or 0")) << word;
+  }
   for (const char* settings : {"address=192.0.2.1/24,gateway=fd00::1", "address=192.0.2.1/24,gateway=x",
                                "address=192.0.2.1,gateway=192.0.2.2"}) {
     EXPECT_THAT(ErrorOf(std::string("net_null0,") + settings), HasSubstr("gateway")) << settings;

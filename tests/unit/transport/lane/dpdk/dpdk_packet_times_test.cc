@@ -2,6 +2,7 @@
 // laid over ports in memory here: DPDK's questions about the port are answered by this program, which stamps what
 // arrives and reads when packets are to leave.
 #include <dlfcn.h>
+#include <gmock/gmock.h>
 #include <rte_mbuf_dyn.h>
 
 #include <cerrno>
@@ -127,14 +128,16 @@ int rte_eth_read_clock(uint16_t port, uint64_t* ticks) {
 namespace paceline {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Beyond this the clock was misread: at another rate, or from another beginning. Not a bound on the machine.
 constexpr Duration kClose = Duration::Millis(200);
 
 class DpdkPacketTimesTest : public DpdkTest {
  protected:
-  void Start() {
+  void Start(const std::string& settings = "") {
     ports_ = RingPair::Make();
-    lane_ = MakeLane(ports_.a + ",address=192.0.2.1");
+    lane_ = MakeLane(ports_.a + ",address=192.0.2.1" + settings);
     ASSERT_TRUE(lane_ != nullptr);
     other_ = std::make_unique<BarePort>(ports_.b);
     // Whoever asks for the address shows his own.
@@ -154,6 +157,11 @@ class DpdkPacketTimesTest : public DpdkTest {
     std::swap(back_.source_mac, back_.destination_mac);
     std::swap(back_.source, back_.destination);
     std::swap(back_.source_port, back_.destination_port);
+  }
+  static std::string ErrorOf(const std::string& device) {
+    DpdkLaneOptions options;
+    options.devices = {device};
+    return std::string(OpenDpdkLanes(options).status().message());
   }
   // Of one packet that the other end sends.
   Time Arrival(Time now) {
@@ -239,7 +247,7 @@ TEST_F(DpdkPacketTimesTest, APortWhoseClockIsOfNoUseIsAsOneThatDoesNotStamp) {
 TEST_F(DpdkPacketTimesTest, APacketLeavesWhenItIsDue) {
   TimedPorts timed;
   timed.stamps = false;
-  Start();
+  Start(",send_on_time=1");
   EXPECT_FALSE(lane_->capabilities().rx_timestamps);
   EXPECT_GT(lane_->capabilities().send_ahead, Duration());
   EXPECT_EQ(timed.asked_for & RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0u);
@@ -249,18 +257,28 @@ TEST_F(DpdkPacketTimesTest, APacketLeavesWhenItIsDue) {
   list.Add(peer_, 0, 100);
   list.Add(peer_, 0, 100);
   std::vector<TxSegment> segments(list.all().begin(), list.all().end());
-  const Time due = MonotonicNow() + Duration::Seconds(3);
+  const Time due = MonotonicNow() + Duration::Millis(500);
   segments[1].leaves_at = due;
   EXPECT_EQ(lane_->Send(segments), 2u);
   ASSERT_EQ(timed.departures.size(), 2u);
   EXPECT_EQ(timed.departures[0], 0u) << "this one at once";
   EXPECT_GT(timed.departures[1], TimedPorts::TicksAt(due - kClose));
   EXPECT_LT(timed.departures[1], TimedPorts::TicksAt(due + kClose));
+  segments[1].leaves_at = due + Duration::Seconds(5);
+  EXPECT_EQ(lane_->Send(segments), 2u);
+  ASSERT_EQ(timed.departures.size(), 4u);
+  EXPECT_EQ(timed.departures[3], 0u) << "what the clock will show then is not known";
 }
 
-TEST_F(DpdkPacketTimesTest, APortThatDoesNotSendOnTimeIsNotAsked) {
+TEST_F(DpdkPacketTimesTest, APortThatIsToSendOnTimeAndCannotIsRefused) {
+  EXPECT_THAT(ErrorOf(RingPair::Make().a + ",address=192.0.2.1,send_on_time=1"), HasSubstr("does not offer that"));
   TimedPorts timed;
-  timed.sends_on_time = false;
+  timed.readable = false;
+  EXPECT_THAT(ErrorOf(RingPair::Make().a + ",address=192.0.2.1,send_on_time=1"), HasSubstr("its clock cannot be read"));
+}
+
+TEST_F(DpdkPacketTimesTest, APortSendsOnTimeOnlyWhenToldTo) {
+  TimedPorts timed;
   Start();
   EXPECT_TRUE(lane_->capabilities().rx_timestamps);
   EXPECT_EQ(lane_->capabilities().send_ahead, Duration());
