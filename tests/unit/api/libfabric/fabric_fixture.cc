@@ -137,7 +137,7 @@ void FabricTest::Post(const std::function<ssize_t()>& post) {
 }
 
 bool FabricTest::Until(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     MoveBoth();
