@@ -8,8 +8,8 @@ KINDS = {"limit": "limit", "paceline": "Paceline", "peer": "other"}
 
 
 def as_far(*distances):
-    """Whether cores were as far apart at all these times, as far as it is known (not None): nothing the same core does
-    is that exact."""
+    """Whether cores were as far apart at all these times, as far as it is known (not None): within a
+    factor of two."""
     known = [distance for distance in distances if distance is not None]
     return not known or max(known) <= 2 * min(known)
 
