@@ -42,7 +42,7 @@ class CompletionQueue {
   // Fills a reserved place.
   void Push(const Completion& completion) {
     --reserved_;
-    queue_.PushBack() = completion;
+    queue_[queue_.Append(1)] = completion;
   }
   size_t Poll(std::span<Completion> out) {
     size_t n = 0;

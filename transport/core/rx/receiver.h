@@ -193,6 +193,7 @@ class Receiver {
   Taken HandleBundle(const wire::DataHeader& bundle, const Arrival& arrival);
 
   // receiver_matching.cc
+  bool Deliver(const wire::DataHeader& header, const Arrival& arrival);
   void AdvanceMatching();
   void Match(RxMessage* message);
   void Attach(RxMessage* message, PostedReceive* receive);
@@ -207,6 +208,7 @@ class Receiver {
   void MaybeComplete(RxMessage* message);
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);
+  void CompleteReceive(PostedReceive* receive, Completion outcome);
   void ExecuteRequest(RxMessage* message);
   void ExecuteAtomic(RxMessage* message);
   void Tell(RxMessage* message, Operation operation);

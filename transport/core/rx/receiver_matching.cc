@@ -1,5 +1,6 @@
 // Sends of the peer meet receives, or are stored until one comes.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "transport/core/rx/receiver.h"
@@ -11,6 +12,38 @@ namespace {
 constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
 
 }  // namespace
+
+// A send that came whole in one packet, whose turn it is, and whose receive stands ready: it goes there, and needs no
+// RxMessage. False: it goes the way of all messages.
+bool Receiver::Deliver(const wire::DataHeader& header, const Arrival& arrival) {
+  const uint64_t bytes = arrival.payload_bytes;
+  if (header.kind != wire::MessageKind::kSend || header.length != bytes || arrival.stamp.offset != 0 ||
+      bytes > peer_->segment_bytes) {
+    return false;
+  }
+  if (closing_ || !match_order_.empty() || context_->options.ordered_placement ||
+      header.match_sequence != static_cast<uint32_t>(match_order_.begin())) {
+    return false;
+  }
+  const Source source = shared_ == nullptr ? kAnySource : shared_->source;
+  PostedReceive* receive = matcher().FindReceive(source, header.tag);
+  if (receive == nullptr || receive->min_free > 0 || context_->memory.DeviceOf(receive->buffer.region) != kNoDevice) {
+    return false;
+  }
+  match_order_.AdvanceTo(match_order_.begin() + 1);
+  Take(receive);
+  const uint64_t fits = std::min(bytes, receive->buffer.bytes);
+  if (receive->buffer.data != nullptr && arrival.payload != nullptr && fits > 0) {
+    std::memcpy(receive->buffer.data, arrival.payload, fits);
+  }
+  context_->counters.rx_data_bytes += bytes;
+  prompt_ack_ |= (arrival.stamp.flags & wire::kAckNow) != 0 || bytes >= context_->options.prompt_ack_bytes;
+  CompleteReceive(receive, {.has_immediate = (header.flags & wire::kHasImmediate) != 0,
+                            .bytes = bytes,
+                            .tag = header.tag,
+                            .immediate = header.immediate});
+  return true;
+}
 
 void Receiver::AdvanceMatching() {
   while (!match_order_.empty() && match_order_[match_order_.begin()] != nullptr) {

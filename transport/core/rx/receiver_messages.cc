@@ -56,6 +56,10 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, Stretch&
     return Taken::kYes;
   }
   RxMessage* message = slot.message;
+  if (message == nullptr && Deliver(header, arrival)) {
+    MarkDone(number);
+    return Taken::kYes;
+  }
   if (message == nullptr || !message->known) {
     message = Introduce(header, number, slot);
     if (message == nullptr) return Taken::kNo;
@@ -419,15 +423,18 @@ void Receiver::Complete(RxMessage* message) {
 }
 
 void Receiver::CompleteReceive(RxMessage* message) {
-  PostedReceive* receive = std::exchange(message->receive, nullptr);
-  const bool truncated = message->length > receive->buffer.bytes;
-  context_->EndReceive(receive, {.status = truncated ? OperationStatus::kTruncated : OperationStatus::kOk,
-                                 .has_immediate = message->has_immediate,
-                                 .connection = peer_->local_connection,
-                                 .bytes = message->length,
-                                 .tag = message->tag,
-                                 .immediate = message->immediate});
+  CompleteReceive(std::exchange(message->receive, nullptr), {.has_immediate = message->has_immediate,
+                                                             .bytes = message->length,
+                                                             .tag = message->tag,
+                                                             .immediate = message->immediate});
   --matched_;
+}
+
+// `outcome` says what the message was.
+void Receiver::CompleteReceive(PostedReceive* receive, Completion outcome) {
+  if (outcome.bytes > receive->buffer.bytes) outcome.status = OperationStatus::kTruncated;
+  outcome.connection = peer_->local_connection;
+  context_->EndReceive(receive, outcome);
 }
 
 void Receiver::ExecuteRequest(RxMessage* message) {
