@@ -111,7 +111,7 @@ class BitWindow {
     if (end_ < begin_) end_ = begin_;
     if (n >= end_) end_ = n + 1;
   }
-  void Grow(uint64_t wanted) {
+  [[gnu::cold]] void Grow(uint64_t wanted) {
     uint32_t size = size_ == 0 ? 2 : size_;
     while (size < wanted) size *= 2;
     auto grown = std::make_unique<uint64_t[]>(size);

@@ -42,7 +42,7 @@ class Pool {
     Cell* next;
     alignas(T) unsigned char storage[sizeof(T)];
   };
-  void Grow() {
+  [[gnu::cold]] void Grow() {
     slabs_.push_back(std::make_unique<Cell[]>(kSlab));
     for (size_t i = kSlab; i-- > 0;) {
       Cell* cell = &slabs_.back()[i];

@@ -67,7 +67,7 @@ class SequenceWindow {
  private:
   uint64_t capacity() const { return allocated_; }
   size_t Index(uint64_t n) const { return n & (allocated_ - 1); }
-  void Grow(uint64_t wanted) {
+  [[gnu::cold]] void Grow(uint64_t wanted) {
     uint32_t size = allocated_ == 0 ? 8 : allocated_;
     while (size < wanted) size *= 2;
     auto grown = std::make_unique<T[]>(size);

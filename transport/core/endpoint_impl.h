@@ -158,7 +158,7 @@ class Endpoint::Impl {
   wire::Hello OurHello(uint8_t ports) const;
 
   // `padding`: bytes of the packet behind its header; our answer to a stranger has no more.
-  void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding, const LaneAddress& source, Time now);
+  [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding, const LaneAddress& source, Time now);
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
@@ -181,19 +181,19 @@ class Endpoint::Impl {
   // Whether a request has the credentials that this endpoint demands; counts it if not.
   bool Vouched(const wire::InitPacket& init, std::span<const uint8_t> body);
 
-  void HandleCookie(ConnectionId id, std::span<const uint8_t> body, uint32_t padding, Time now);
+  [[gnu::cold]] void HandleCookie(ConnectionId id, std::span<const uint8_t> body, uint32_t padding, Time now);
 
-  void HandleAccept(ConnectionId id, std::span<const uint8_t> body, Time now);
+  [[gnu::cold]] void HandleAccept(ConnectionId id, std::span<const uint8_t> body, Time now);
 
-  void HandleRefuse(ConnectionId id, std::span<const uint8_t> body, Time now);
+  [[gnu::cold]] void HandleRefuse(ConnectionId id, std::span<const uint8_t> body, Time now);
 
   // A request in another version: its first fields stand where they stand in ours.
-  void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment);
+  [[gnu::cold]] void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment);
 
   // ---- presence
-  void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body, const LaneAddress& source);
+  [[gnu::cold]] void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body, const LaneAddress& source);
 
-  void HandleGone(ConnectionId id, std::span<const uint8_t> body, Time now);
+  [[gnu::cold]] void HandleGone(ConnectionId id, std::span<const uint8_t> body, Time now);
 
   // The question that is due; returns its size.
   size_t BuildAsk(Connection& connection, std::span<uint8_t> buffer);
@@ -214,12 +214,12 @@ class Endpoint::Impl {
   void ReplyRefuse(uint32_t port, const LaneAddress& address, ConnectionId peer_connection, uint64_t nonce,
                    CloseReason reason, const crypto::Secret* init_digest);
 
-  void ReleaseReplyPeers();
+  [[gnu::cold]] void ReleaseReplyPeers();
 
   // ---- departures
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
 
-  size_t TransmitReplies(uint32_t port, TxBurst& burst, size_t room);
+  [[gnu::cold]] size_t TransmitReplies(uint32_t port, TxBurst& burst, size_t room);
 
   void SetControl(TxBurst& burst, size_t at, uint32_t peer, size_t size);
 
@@ -229,10 +229,10 @@ class Endpoint::Impl {
   uint16_t NextControlEntropy(uint32_t port);
 
   // A packet of the handshake, with zeros behind it up to `padded_bytes`.
-  void PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet, size_t padded_bytes);
+  [[gnu::cold]] void PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet, size_t padded_bytes);
 
   // The request of a connection that is being set up: once with the cookie, before that in the sizes that are tried.
-  size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  [[gnu::cold]] size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   // What it says, and where it is to go; returns its size.
   size_t BuildRequest(Connection& connection, uint32_t port, std::span<uint8_t> buffer, LaneAddress* address);
 
@@ -247,10 +247,10 @@ class Endpoint::Impl {
 
   // Puts a connection into the lists that fit its state, after anything happened to it.
   void After(Connection* connection, Time now);
-  void TellKeysAgain(Time now);
+  [[gnu::cold]] void TellKeysAgain(Time now);
   // Sets the timers of connections that anything happened to: once per pass, however much happened.
   void SetTimers();
-  void TakeEvent(Connection* connection);
+  [[gnu::cold]] void TakeEvent(Connection* connection);
   // Into the lists of those that have data or control packets to send.
   void Enlist(Connection* connection, Time now);
 
@@ -263,7 +263,7 @@ class Endpoint::Impl {
   // behind the segments that are being taken.
   void FinishTouched(Time now);
 
-  void Free(Connection* connection, Time now);
+  [[gnu::cold]] void Free(Connection* connection, Time now);
 
   void ForgetSpentRequests(Time now);
 

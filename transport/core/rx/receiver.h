@@ -135,7 +135,7 @@ class Receiver {
     if (!accounts_.empty() && accounts_[port].active) return accounts_[port];
     return OpenAccount(port, now);
   }
-  CreditAccount& OpenAccount(uint32_t port, Time now);
+  [[gnu::cold]] CreditAccount& OpenAccount(uint32_t port, Time now);
   void DropAccounts(Time now);
   void UpdateDemand(uint32_t port, Time now);
   void NoteArrival(CreditAccount& account, uint32_t port, const ArrivalSample& sample);
@@ -161,13 +161,13 @@ class Receiver {
   void TellArrivals(uint32_t port);
   void RequestGrant() { credit_news_ = News::kNow; }
   // The sender is to be told that this message is not taken now.
-  bool SayNotReady(uint64_t number);
+  [[gnu::cold]] bool SayNotReady(uint64_t number);
   bool MayWait(const CreditAccount& account, const Port& port) const;
-  void FailReceive(PostedReceive* receive, OperationStatus status);
+  [[gnu::cold]] void FailReceive(PostedReceive* receive, OperationStatus status);
   Matcher& matcher();
   PostedReceive* TakeReceive(const RxMessage& message);
   void Take(PostedReceive* receive);
-  void FailOwnReceives(OperationStatus status);
+  [[gnu::cold]] void FailOwnReceives(OperationStatus status);
   void LeaveSource();
   uint32_t ready_receives() const;
   void AddUnexpected(RxMessage* message);
@@ -214,10 +214,10 @@ class Receiver {
   void Tell(RxMessage* message, Operation operation);
   static wire::MessageKind AnswerTo(const TxMessage& request);
   void FinishAnswer(RxMessage* message);
-  void AnswerRevoked(RxMessage* message, uint64_t status);
-  void Refuse(RxMessage* message, OperationStatus status);
-  void RefuseWrite(RxMessage* message);
-  void RefuseSend(RxMessage* message);
+  [[gnu::cold]] void AnswerRevoked(RxMessage* message, uint64_t status);
+  [[gnu::cold]] void Refuse(RxMessage* message, OperationStatus status);
+  [[gnu::cold]] void RefuseWrite(RxMessage* message);
+  [[gnu::cold]] void RefuseSend(RxMessage* message);
   TxMessage* FindRequest(uint32_t number_bits) const;
   TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
                         RegionId region);

@@ -128,12 +128,12 @@ class Sender {
     if (!flows_.empty() && flows_[remote_port].controller != nullptr) return flows_[remote_port];
     return OpenFlow(remote_port, now);
   }
-  Flow& OpenFlow(uint32_t remote_port, Time now);
+  [[gnu::cold]] Flow& OpenFlow(uint32_t remote_port, Time now);
   PathPolicy& Paths(uint32_t local_port) {
     if (!policies_.empty() && policies_[local_port] != nullptr) return *policies_[local_port];
     return OpenPaths(local_port);
   }
-  PathPolicy& OpenPaths(uint32_t local_port);
+  [[gnu::cold]] PathPolicy& OpenPaths(uint32_t local_port);
   void AdmitNew();
   TxMessage* NextToAdmit();
   // A part of the packet numbers is for what is sent again: without one, a lost packet at the beginning of the window
@@ -176,8 +176,8 @@ class Sender {
   };
   static constexpr uint32_t kNoAck = UINT32_MAX;
   void TellOfRead(const TxMessage& answer, OperationStatus status);
-  void BecomeFailure(TxMessage* answer);
-  void StopSending(TxMessage* message);
+  [[gnu::cold]] void BecomeFailure(TxMessage* answer);
+  [[gnu::cold]] void StopSending(TxMessage* message);
   // The message with this number, or nullptr once it has ended.
   TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
   void AllSent(TxMessage* message);
@@ -190,7 +190,7 @@ class Sender {
   wire::DataHeader HeaderOf(const Packet& packet, const Flow& flow, uint64_t psn, Time now) const;
   bool MayRide(const Packet& packet) const;
   size_t EncodeRidingAck(std::span<uint8_t> room, Time now);
-  size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  [[gnu::cold]] size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
@@ -202,8 +202,8 @@ class Sender {
   void Bundle(Packet& packet) const;
   bool FillBundle(Packet& packet);
   void BundleAcked(const Outstanding& bundle);
-  void BundleAckedLate(const Outstanding& bundle);
-  void BundleLost(uint64_t psn, Time now);
+  [[gnu::cold]] void BundleAckedLate(const Outstanding& bundle);
+  [[gnu::cold]] void BundleLost(uint64_t psn, Time now);
 
   // sender_device.cc
   // The key of the memory that the message is in, on the lane of this port; 0: its card did not take it.
@@ -211,7 +211,7 @@ class Sender {
   // A card behind another port can read and place the message, this one's cannot, or not yet: that port is to send it.
   bool LeaveToCard(const TxMessage& message, uint32_t local_port, Time now);
   // The bytes in host memory, until the next burst; nullptr: the copy failed, and the connection ends.
-  const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
+  [[gnu::cold]] const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
 
   // sender_fence.cc
   // By the peer's port: it is to refuse what was written there before packet `end`.
@@ -223,17 +223,17 @@ class Sender {
   };
   bool Fencing(uint32_t remote_port) const;
   bool AwaitsFence(const Outstanding& entry) const;
-  void BeginFence(uint32_t remote_port, Time now);
-  void EndFence(uint32_t remote_port, Time now);
-  uint64_t FirstFenced(uint32_t remote_port) const;
-  void HandleFenceTimeout(Time now);
+  [[gnu::cold]] void BeginFence(uint32_t remote_port, Time now);
+  [[gnu::cold]] void EndFence(uint32_t remote_port, Time now);
+  [[gnu::cold]] uint64_t FirstFenced(uint32_t remote_port) const;
+  [[gnu::cold]] void HandleFenceTimeout(Time now);
   void FenceIfOverdue(Time now);
   template <typename Condition>
   void FenceIf(const Condition& condition, Time now);
   void FenceAll(Time now);
   // Another port carries what it would: first a packet is to come through it.
   bool AwaitsTrial(uint32_t port) const;
-  size_t EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now);
+  [[gnu::cold]] size_t EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now);
 
   // sender_recovery.cc
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
@@ -243,15 +243,15 @@ class Sender {
       "no data arrives, though the peer answers: its path may take smaller packets than it did";
   // `rtt`: of the newest packet; zero: none.
   void TakeNews(AckTotals& totals, Duration rtt, Time now);
-  void RetryHeld();
-  void ResetSilentPaths();
+  [[gnu::cold]] void RetryHeld();
+  [[gnu::cold]] void ResetSilentPaths();
   void OnPacketsAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now);
   uint64_t OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now);
-  void OnAckedLate(uint64_t psn, AckTotals& totals, Time now);
-  void OnPacketLost(uint64_t psn, LossCause cause, Time now);
+  [[gnu::cold]] void OnAckedLate(uint64_t psn, AckTotals& totals, Time now);
+  [[gnu::cold]] void OnPacketLost(uint64_t psn, LossCause cause, Time now);
   void ReportLosses(Time now);
   void DetectPathGaps(uint64_t psn, Time now);
-  void Unneeded(Outstanding& entry);
+  [[gnu::cold]] void Unneeded(Outstanding& entry);
   void DetectReordered(Time now);
   void SegmentsAcked(TxMessage* message, Outstanding::Kind kind, uint64_t count);
   void MaybeFinish(TxMessage* message);
@@ -260,7 +260,7 @@ class Sender {
   void AdvanceBase();
   void Enqueue(PsnList& list, uint64_t psn);
   void OldestFirst();
-  void QueueRetransmit(uint64_t psn);  // of a message that is not held
+  [[gnu::cold]] void QueueRetransmit(uint64_t psn);  // of a message that is not held
   void Uncount(Outstanding& entry);    // it is not to be sent again, or not yet
   void CompleteFlushes();
   // Of the packets outstanding: when to ask, or to take them for lost.
