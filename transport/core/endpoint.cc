@@ -418,6 +418,7 @@ void Endpoint::FinishSegments(Time now) { impl_->FinishSegments(now); }
 size_t Endpoint::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
   return impl_->PollTransmit(port, burst, room, now);
 }
+bool Endpoint::may_transmit() const { return impl_->may_transmit(); }
 Time Endpoint::PollTimeout() { return impl_->PollTimeout(); }
 void Endpoint::HandleTimeout(Time now) { impl_->HandleTimeout(now); }
 void Endpoint::HandlePortStatus(uint32_t port, bool up, Time now) { impl_->HandlePortStatus(port, up, now); }

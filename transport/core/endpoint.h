@@ -240,6 +240,8 @@ class Endpoint {
   // At most `room` segments for this port; returns how many are in burst.segments. Pointers in them live until the next
   // call on this endpoint, or until the burst is used again, whichever comes first.
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
+  // False: PollTransmit would find nothing, and there is no need to ask.
+  bool may_transmit() const;
   Time PollTimeout();
   void HandleTimeout(Time now);
   void HandlePortStatus(uint32_t port, bool up, Time now);

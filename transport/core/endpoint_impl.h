@@ -158,7 +158,8 @@ class Endpoint::Impl {
   wire::Hello OurHello(uint8_t ports) const;
 
   // `padding`: bytes of the packet behind its header; our answer to a stranger has no more.
-  [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding, const LaneAddress& source, Time now);
+  [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
+                                const LaneAddress& source, Time now);
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
@@ -191,7 +192,8 @@ class Endpoint::Impl {
   [[gnu::cold]] void RefuseVersion(uint32_t port, std::span<const uint8_t> body, const RxSegment& segment);
 
   // ---- presence
-  [[gnu::cold]] void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body, const LaneAddress& source);
+  [[gnu::cold]] void HandleAsk(uint32_t port, ConnectionId id, std::span<const uint8_t> body,
+                               const LaneAddress& source);
 
   [[gnu::cold]] void HandleGone(ConnectionId id, std::span<const uint8_t> body, Time now);
 
@@ -218,6 +220,11 @@ class Endpoint::Impl {
 
   // ---- departures
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
+  // (A receive queue may have starved for want of completions.)
+  bool may_transmit() const {
+    return !ready_.empty() || !control_.empty() || !replies_.empty() || !reply_peers_.empty() ||
+           !receive_queues_.empty();
+  }
 
   [[gnu::cold]] size_t TransmitReplies(uint32_t port, TxBurst& burst, size_t room);
 
@@ -229,10 +236,12 @@ class Endpoint::Impl {
   uint16_t NextControlEntropy(uint32_t port);
 
   // A packet of the handshake, with zeros behind it up to `padded_bytes`.
-  [[gnu::cold]] void PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet, size_t padded_bytes);
+  [[gnu::cold]] void PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std::span<const uint8_t> packet,
+                                  size_t padded_bytes);
 
   // The request of a connection that is being set up: once with the cookie, before that in the sizes that are tried.
-  [[gnu::cold]] size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  [[gnu::cold]] size_t TransmitRequest(Connection* connection, uint32_t port, TxBurst& burst, size_t at, size_t room,
+                                       Time now);
   // What it says, and where it is to go; returns its size.
   size_t BuildRequest(Connection& connection, uint32_t port, std::span<uint8_t> buffer, LaneAddress* address);
 

@@ -48,6 +48,7 @@ void PutControlLast(std::span<TxSegment> segments) {
 struct Engine::PortState {
   uint32_t change_count = 0;
   bool costly_receive = false;
+  bool guesses = false;            // it may receive payload in places
   bool sends_at_once = true;       // what it is given, none of it waits until it is due
   Time last_used = Time::Never();  // when something left or arrived through it
   Time next_look;                  // of a port at rest
@@ -109,6 +110,7 @@ Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> 
     ports_.push_back(std::make_unique<PortState>());
     ports_.back()->change_count = lane->status().change_count;
     ports_.back()->costly_receive = lane->capabilities().costly_receive;
+    ports_.back()->guesses = lane->capabilities().least_guessed_bytes > 0;
     ports_.back()->sends_at_once = lane->capabilities().send_ahead == Duration();
     const LaneCapabilities& can = lane->capabilities();
     const uint32_t packet = can.path_may_be_narrower ? kUsualPacketBytes : can.max_packet_bytes;
@@ -152,7 +154,7 @@ Time Engine::Poll(Time now) {
   if (received) endpoint_->FinishSegments(now);
   if (received || paused) more_to_send |= HandleTimeouts(now);
   if (received || more_to_send) SendAll(now);
-  return NextPass(now);
+  return NextPass(now, received || paused || more_to_send);
 }
 
 Time Engine::Transmit(Time now) {
@@ -160,18 +162,20 @@ Time Engine::Transmit(Time now) {
   blocked_ = false;
   if (std::exchange(unfinished_, false)) endpoint_->FinishSegments(now);
   SendAll(now);
-  return NextPass(now);
+  return NextPass(now, true);
 }
 
-Time Engine::NextPass(Time now) {
+Time Engine::NextPass(Time now, bool changed) {
   const bool more = std::any_of(ports_.begin(), ports_.end(), [](const auto& port) { return port->more; });
-  return more ? now : std::max(now, endpoint_->PollTimeout());
+  if (changed) timeout_ = endpoint_->PollTimeout();
+  return more ? now : std::max(now, timeout_);
 }
 
 bool Engine::HandleTimeouts(Time now) {
-  const bool due = endpoint_->PollTimeout() <= now;
-  if (due) endpoint_->HandleTimeout(now);
-  return due;
+  timeout_ = endpoint_->PollTimeout();
+  if (timeout_ > now) return false;
+  endpoint_->HandleTimeout(now);
+  return true;
 }
 
 void Engine::CheckStatus(uint32_t port, Time now) {
@@ -198,9 +202,7 @@ bool Engine::WasUsed(const PortState& port, Time now) {
 void Engine::ReceiveAll(uint32_t port, Time now) {
   PortState& state = *ports_[port];
   for (int burst = 0; burst < kReceiveBursts; ++burst) {
-    if (lanes_[port]->capabilities().least_guessed_bytes > 0) {
-      lanes_[port]->GuessPlacement(endpoint_->GuessPlacement(port));
-    }
+    if (state.guesses) lanes_[port]->GuessPlacement(endpoint_->GuessPlacement(port));
     const size_t count = lanes_[port]->Receive(state.received, now);
     if (count == 0) return;
     busy_ = true;
@@ -231,6 +233,7 @@ void Engine::SendAll(uint32_t port, Time now) {
     }
   }
   for (int burst = 0; burst < kSendBursts; ++burst) {
+    if (!endpoint_->may_transmit()) return;
     const size_t at_once = endpoint_->has_narrow_paths() ? state.narrow_segments : state.burst_segments;
     const size_t room = std::min({lane.room(), TxBurst::kSegments, at_once});
     if (room == 0) {

@@ -261,7 +261,7 @@ class Sender {
   void Enqueue(PsnList& list, uint64_t psn);
   void OldestFirst();
   [[gnu::cold]] void QueueRetransmit(uint64_t psn);  // of a message that is not held
-  void Uncount(Outstanding& entry);    // it is not to be sent again, or not yet
+  void Uncount(Outstanding& entry);                  // it is not to be sent again, or not yet
   void CompleteFlushes();
   // Of the packets outstanding: when to ask, or to take them for lost.
   Time TimeoutAt() const;
