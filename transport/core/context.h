@@ -119,7 +119,7 @@ struct CoreContext {
   }
   // Completes a receive with what `outcome` says of the message. A whole that is cancelled stays until its parts end,
   // as they are still written; the last of them releases the buffer.
-  void EndReceive(PostedReceive* receive, Completion outcome) {
+  void EndReceive(PostedReceive* receive, Completion&& outcome) {
     PostedReceive* whole = receive->whole;
     outcome.operation = Operation::kReceive;
     outcome.user_data = receive->user_data;

@@ -23,7 +23,10 @@ class FixedReader {
   uint8_t U8() { return Take<uint8_t>(1); }
   uint16_t U16() { return Take<uint16_t>(2); }
   uint32_t U32() { return Take<uint32_t>(4); }
-  uint64_t U48() { return Take<uint64_t>(6); }
+  uint64_t U48() {
+    const uint64_t low = U32();
+    return low | uint64_t{U16()} << 32;
+  }
   uint64_t U64() { return Take<uint64_t>(8); }
 
  private:

@@ -208,7 +208,7 @@ class Receiver {
   void MaybeComplete(RxMessage* message);
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);
-  void CompleteReceive(PostedReceive* receive, Completion outcome);
+  void CompleteReceive(PostedReceive* receive, Completion&& outcome);
   void ExecuteRequest(RxMessage* message);
   void ExecuteAtomic(RxMessage* message);
   void Tell(RxMessage* message, Operation operation);

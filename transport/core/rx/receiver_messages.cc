@@ -431,10 +431,10 @@ void Receiver::CompleteReceive(RxMessage* message) {
 }
 
 // `outcome` says what the message was.
-void Receiver::CompleteReceive(PostedReceive* receive, Completion outcome) {
+void Receiver::CompleteReceive(PostedReceive* receive, Completion&& outcome) {
   if (outcome.bytes > receive->buffer.bytes) outcome.status = OperationStatus::kTruncated;
   outcome.connection = peer_->local_connection;
-  context_->EndReceive(receive, outcome);
+  context_->EndReceive(receive, std::move(outcome));
 }
 
 void Receiver::ExecuteRequest(RxMessage* message) {

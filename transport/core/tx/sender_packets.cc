@@ -19,7 +19,8 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   const uint64_t first = outstanding_.Append(packet.count), end = first + packet.count;
   const size_t path = packet.local_port * entropies_ + packet.entropy;
   uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
-  Outstanding entry;
+  Outstanding& entry = outstanding_[first];
+  entry = Outstanding();
   entry.sent_at = now;
   if (packet.kind == Outstanding::Kind::kBundle) {
     entry.offset = packet.message->number;
@@ -36,10 +37,12 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.kind = packet.kind;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
-  for (uint64_t psn = first; psn < end; ++psn) {
-    outstanding_[psn] = entry;
-    entry.offset += packet.bytes;
-    entry.previous_on_path = psn;
+  uint64_t offset = entry.offset;
+  for (uint64_t psn = first + 1; psn < end; ++psn) {
+    Outstanding& next = outstanding_[psn];
+    next = entry;
+    next.offset = offset += packet.bytes;
+    next.previous_on_path = psn - 1;
   }
   last = end - 1;
   if (packet.message != nullptr) packet.message->last_psn = last;
