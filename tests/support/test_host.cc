@@ -43,7 +43,7 @@ bool TestHost::Receive(uint32_t port, Time now) {
 
 bool TestHost::Transmit(uint32_t port, Time now) {
   const size_t room = std::min(lanes_[port]->room(), TxBurst::kSegments);
-  if (room == 0) return false;
+  if (room == 0 || !endpoint_->may_transmit()) return false;
   const size_t count = endpoint_->PollTransmit(port, *burst_, room, now);
   if (count > room) violations_.push_back("PollTransmit gave more segments than there was room");
   if (count == 0) return false;

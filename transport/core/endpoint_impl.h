@@ -220,10 +220,13 @@ class Endpoint::Impl {
 
   // ---- departures
   size_t PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now);
-  // (A receive queue may have starved for want of completions.)
   bool may_transmit() const {
-    return !ready_.empty() || !control_.empty() || !replies_.empty() || !reply_peers_.empty() ||
-           !receive_queues_.empty();
+    return !ready_.empty() || !control_.empty() || !replies_.empty() || !reply_peers_.empty() || any_queue_starved();
+  }
+  // A send found no receive for want of completions: PollTransmit tries again.
+  bool any_queue_starved() const {
+    return std::any_of(receive_queues_.begin(), receive_queues_.end(),
+                       [](const auto& queue) { return queue.second->matcher().starved(); });
   }
 
   [[gnu::cold]] size_t TransmitReplies(uint32_t port, TxBurst& burst, size_t room);

@@ -247,7 +247,7 @@ void Endpoint::Impl::Seal(Connection& connection, TxBurst& burst, size_t at, siz
 size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, Time now) {
   room = std::min(room, TxBurst::kSegments);
   if (!reply_peers_.empty()) ReleaseReplyPeers();
-  if (!receive_queues_.empty()) FeedStarvedQueues(now);
+  if (any_queue_starved()) FeedStarvedQueues(now);
   context_.burst_memory.BeginBurst();
   size_t filled = 0;
   if (!replies_.empty()) filled += TransmitReplies(port, burst, room);

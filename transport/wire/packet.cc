@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstring>
 
 #include "transport/base/limits.h"
@@ -96,6 +97,7 @@ void BeginPacket(Writer& writer) {
 }
 
 void FinishPacket(std::span<uint8_t> header, PacketType type, uint8_t flags, uint32_t connection) {
+  assert(header.size() <= UINT16_MAX);
   const auto version_type = static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type));
   FixedWriter<8>(header.data())
       .U64(version_type | uint64_t{flags} << 8 | uint64_t{header.size()} << 16 | uint64_t{connection} << 32);

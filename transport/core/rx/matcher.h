@@ -20,6 +20,14 @@ class Matcher {
   PostedReceive* FindReceive(Source source, uint64_t tag) const {
     return FindReceiveIf([source, tag](const PostedReceive& receive) { return Matches(receive, source, tag); });
   }
+  // The same, if it is among the first `most`.
+  PostedReceive* FindReceiveAmong(size_t most, Source source, uint64_t tag) const {
+    PostedReceive* receive = posted_.front();
+    for (; receive != nullptr && most > 0; receive = posted_.Next(receive), --most) {
+      if (Matches(*receive, source, tag)) return receive;
+    }
+    return nullptr;
+  }
   // The stored send that a receive with these fields matches; nullptr: none.
   RxMessage* FindUnexpected(const PostedReceive& receive) const {
     for (RxMessage* message = unexpected_.front(); message != nullptr; message = unexpected_.Next(message)) {

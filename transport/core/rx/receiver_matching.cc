@@ -10,11 +10,13 @@ namespace {
 
 // What the store of unexpected messages charges beside the payload.
 constexpr uint64_t kUnexpectedOverhead = sizeof(RxMessage);
+// Longer lists are walked once, the usual way.
+constexpr size_t kFirstReceives = 4;
 
 }  // namespace
 
-// A send that came whole in one packet, whose turn it is, and whose receive stands ready: it goes there, and needs no
-// RxMessage. False: it goes the way of all messages.
+// A send that came whole in one packet, whose turn it is, and whose receive is one of the first that stand ready: it
+// goes there, and needs no RxMessage. False: it goes the way of all messages.
 bool Receiver::Deliver(const wire::DataHeader& header, const Arrival& arrival) {
   const uint64_t bytes = arrival.payload_bytes;
   if (header.kind != wire::MessageKind::kSend || header.length != bytes || arrival.stamp.offset != 0 ||
@@ -26,7 +28,7 @@ bool Receiver::Deliver(const wire::DataHeader& header, const Arrival& arrival) {
     return false;
   }
   const Source source = shared_ == nullptr ? kAnySource : shared_->source;
-  PostedReceive* receive = matcher().FindReceive(source, header.tag);
+  PostedReceive* receive = matcher().FindReceiveAmong(kFirstReceives, source, header.tag);
   if (receive == nullptr || receive->min_free > 0 || context_->memory.DeviceOf(receive->buffer.region) != kNoDevice) {
     return false;
   }
@@ -37,7 +39,7 @@ bool Receiver::Deliver(const wire::DataHeader& header, const Arrival& arrival) {
     std::memcpy(receive->buffer.data, arrival.payload, fits);
   }
   context_->counters.rx_data_bytes += bytes;
-  prompt_ack_ |= (arrival.stamp.flags & wire::kAckNow) != 0 || bytes >= context_->options.prompt_ack_bytes;
+  prompt_ack_ |= bytes >= context_->options.prompt_ack_bytes;
   CompleteReceive(receive, {.has_immediate = (header.flags & wire::kHasImmediate) != 0,
                             .bytes = bytes,
                             .tag = header.tag,

@@ -177,7 +177,7 @@ class Sender {
   static constexpr uint32_t kNoAck = UINT32_MAX;
   void TellOfRead(const TxMessage& answer, OperationStatus status);
   [[gnu::cold]] void BecomeFailure(TxMessage* answer);
-  [[gnu::cold]] void StopSending(TxMessage* message);
+  void StopSending(TxMessage* message);
   // The message with this number, or nullptr once it has ended.
   TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
   void AllSent(TxMessage* message);
@@ -211,7 +211,7 @@ class Sender {
   // A card behind another port can read and place the message, this one's cannot, or not yet: that port is to send it.
   bool LeaveToCard(const TxMessage& message, uint32_t local_port, Time now);
   // The bytes in host memory, until the next burst; nullptr: the copy failed, and the connection ends.
-  [[gnu::cold]] const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
+  const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
 
   // sender_fence.cc
   // By the peer's port: it is to refuse what was written there before packet `end`.

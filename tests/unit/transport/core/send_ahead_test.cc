@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cc/registry.h"
 #include "tests/support/endpoint_pair.h"
 #include "tests/support/observed_congestion_control.h"
 #include "transport/core/endpoint.h"
+#include "transport/wire/packet.h"
 
 namespace paceline {
 namespace {
@@ -129,6 +131,22 @@ TEST_F(SendAheadTest, WhoPollsInTimeSendsAtTheRateInEvenSteps) {
     ASSERT_GE(departures[i] - departures[i - 1], least - Duration::Nanos(2)) << i;
     ASSERT_LE(departures[i] - departures[i - 1], most + Duration::Nanos(2)) << i;
   }
+}
+
+TEST_F(SendAheadTest, APacketCarriesTheTimeAtWhichItLeaves) {
+  Start(kAhead);
+  Send(large_);
+  After(Duration::Micros(1));
+  ASSERT_FALSE(After(kAhead / 4 * 3).empty());
+  const TxSegment& first = pair_->last_of_b().front();  // of a run, whose packets all carry its time
+  ASSERT_GT(first.leaves_at, pair_->now());
+  bool bad_checksum = false;
+  const std::span<const uint8_t> packet(first.header, first.header_bytes);
+  const auto common = wire::ParseCommon(packet, &bad_checksum);
+  ASSERT_TRUE(common.has_value());
+  const auto header = wire::ParseData(*common, packet);
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->timestamp, static_cast<uint32_t>(first.leaves_at.nanos()));
 }
 
 TEST_F(SendAheadTest, WhatIsLateLeavesAtOnce) {

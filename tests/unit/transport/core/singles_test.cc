@@ -1,10 +1,13 @@
 // Messages of one segment: they do not wait behind longer ones, nor for credit where the controller says so.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
+#include "transport/wire/packet.h"
 
 namespace paceline::support {
 namespace {
@@ -139,6 +142,47 @@ TEST(BacklogTest, OneThatHasToWaitIsToldOfAndTriedAgainAtOnce) {
 }
 
 TEST(BacklogTest, LongerMessagesAreToldOf) { EXPECT_EQ(ToldOf(10'000, 20'000), (std::vector<bool>{true, false})); }
+
+// A send that comes whole in one packet goes straight to its receive.
+class WholeSendTest : public CoreFixture {};
+
+TEST_F(WholeSendTest, IsAcknowledgedAtOnceFromSomeLengthOn) {
+  WorldOptions options;
+  options.endpoint.prompt_ack_bytes = 64;
+  options.endpoint.last_ack_delay = options.endpoint.max_ack_delay = Duration::Millis(5);
+  Start(options);
+  const auto time_of = [this](size_t bytes) {
+    Receive(1, NewBuffer(bytes));
+    const Time start = now();
+    Await(0, SendUnawaited(0, NewFilled(bytes, 1), 0));
+    return now() - start;
+  };
+  EXPECT_LT(time_of(64), Duration::Micros(100));
+  EXPECT_GT(time_of(63), Duration::Micros(200));
+}
+
+TEST_F(WholeSendTest, OfAPlaceInTheOrderThatIsTakenIsRefused) {
+  Start({});
+  int lies = 5;
+  HookData([&lies](const wire::DataHeader& header, NetworkPacket& packet, Fate&) {
+    if (header.message != 1 || lies-- <= 0) return;
+    constexpr size_t kMatchSequenceAt = 60;
+    std::fill_n(packet.bytes.begin() + kMatchSequenceAt, 4, uint8_t{0});
+    wire::RefreshChecksum(std::span(packet.bytes).first(packet.header_bytes));
+  });
+  GuardedBuffer& first = NewBuffer(100);
+  GuardedBuffer& second = NewBuffer(100);
+  Receive(1, first);
+  const uint64_t taken = Receive(1, second);
+  AwaitOk(0, Send(0, NewFilled(100, 1)));
+  Send(0, NewFilled(100, 2));
+  world().RunFor(Duration::Micros(50));
+  EXPECT_GT(endpoint(1).counters().rx_malformed, 0u);
+  EXPECT_EQ(Done(1, taken), nullptr);
+  AwaitAll();
+  EXPECT_TRUE(first.Holds(1));
+  EXPECT_TRUE(second.Holds(2));
+}
 
 }  // namespace
 }  // namespace paceline::support

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -57,7 +58,10 @@ class EngineTest : public ::testing::TestWithParam<bool> {
   // One pass of both, 10 us later.
   void Step() {
     now_ = now_ + Duration::Micros(10);
-    for (auto& engine : engines_) engine->Poll(now_);
+    for (auto& engine : engines_) {
+      const Time next = engine->Poll(now_);
+      EXPECT_TRUE(next == now_ || next == std::max(now_, engine->endpoint().PollTimeout()));
+    }
   }
 
   void Exchange(std::vector<uint8_t>& from, std::vector<uint8_t>& to) {
@@ -270,6 +274,13 @@ TEST_P(EngineTest, WantsNothingForALongTimeWhenIdle) {
   const Time next = engines_[1]->Poll(now_);
   EXPECT_FALSE(engines_[1]->last_poll_was_busy());
   EXPECT_GT(next - now_, Duration::Millis(1));
+}
+
+TEST_P(EngineTest, DoesNotWaitForRoomThatItHasNoUseFor) {
+  for (int i = 0; i < 100; ++i) Step();
+  lanes_[1]->promised = 0;
+  engines_[1]->Poll(now_);
+  EXPECT_FALSE(engines_[1]->blocked_on_room());
 }
 
 TEST(EngineCreate, NamesWhatIsWrong) {

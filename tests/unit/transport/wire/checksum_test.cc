@@ -21,6 +21,20 @@ TEST(ChecksumTest, KnownValues) {
   EXPECT_EQ(Crc32c({}), 0u);
 }
 
+// Short ones are computed another way than long ones, both as the definition says.
+TEST(ChecksumTest, IsThatOfTheDefinitionAtEveryLength) {
+  std::vector<uint8_t> bytes;
+  for (size_t size = 0; size <= 300; ++size) {
+    uint32_t crc = ~0u;
+    for (const uint8_t byte : bytes) {
+      crc ^= byte;
+      for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
+    }
+    EXPECT_EQ(Crc32c(bytes), ~crc) << size;
+    bytes.push_back(static_cast<uint8_t>(size * 37 + 11));
+  }
+}
+
 // Of every length that a header may have, and whatever stands where the checksum goes.
 TEST(ChecksumTest, AHeadersOwnChecksumCountsAsZero) {
   std::vector<uint8_t> header;

@@ -8,6 +8,7 @@
 
 #include "transport/base/limits.h"
 #include "transport/base/random.h"
+#include "transport/wire/checksum.h"
 
 namespace paceline::wire {
 namespace {
@@ -113,6 +114,27 @@ TEST(PacketTest, EveryKindOfDataHeaderComesBackAsItWasWritten) {
       ExpectSame(*parsed, header);
     }
   }
+}
+
+// Byte by byte as docs/protocol.md has it, but for the checksum.
+TEST(PacketTest, ASendIsWrittenAsTheProtocolSays) {
+  std::vector<uint8_t> bytes = Encoded(SomeHeader(MessageKind::kSend, false));
+  ASSERT_EQ(bytes.size(), 72u);
+  const uint8_t flags = bytes[1];
+  const std::vector<uint8_t> connection(bytes.begin() + 4, bytes.begin() + 8);
+  EXPECT_EQ(connection, (std::vector<uint8_t>{0x04, 0x03, 0x02, 0x01}));
+  std::fill_n(bytes.begin() + kHeaderChecksumAt, 4, uint8_t{0});
+  EXPECT_EQ(bytes, (std::vector<uint8_t>{
+                       0x15, flags, 72,   0,    0x04, 0x03, 0x02, 0x01,  // version and type, flags, bytes, connection
+                       0,    0,     0,    0,    0x14, 0x13, 0x12, 0x11,  // the checksum, that of the payload
+                       0xfe, 0xff,  0xff, 0xff, 0x24, 0x23, 0x22, 0x21,  // psn, message
+                       0x34, 0x33,  0x32, 0x31, 0x42, 0x41, 0x52, 0x51,  // timestamp, floor distance, cap
+                       0x66, 0x65,  0x64, 0x63, 0x62, 0x61, 0x01, 0,     // offset, kind
+                       0xf0, 0xff,  0xff, 0xff, 0xff, 0xff, 0x72, 0x71,  // length, entropy
+                       0x84, 0x83,  0x82, 0x81, 0x94, 0x93, 0x92, 0x91,  // backlog, bytes transmitted
+                       0xa4, 0xa3,  0xa2, 0xa1, 0xb4, 0xb3, 0xb2, 0xb1,  // lost bytes, match sequence
+                       0xc8, 0xc7,  0xc6, 0xc5, 0xc4, 0xc3, 0xc2, 0xc1,  // tag
+                   }));
 }
 
 TEST(PacketTest, FramesRideBehindTheBlockOfTheKind) {
