@@ -240,6 +240,21 @@ TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
 }
 
 // Cards that write into one region for several connections get new keys when one of these ends.
+TEST_P(ReceiveQueueTest, AConnectionThatClosesTakesNoReceiveAnyMore) {
+  GuardedBuffer& in = NewBuffer(64);
+  Post({.buffer = Into(in), .tag = 1, .user_data = 5});
+  SendFrom(0, NewFilled(64, 1), 1);
+  world().RunFor(Duration::Nanos(100));  // it is under way
+  endpoint(2).Close(in_[0], now());
+  host(2).Touch();
+  ASSERT_TRUE(world().RunUntil([&] { return !host(0).completions.empty(); }));
+  EXPECT_NE(host(0).completions[0].status, OperationStatus::kOk);
+  EXPECT_TRUE(got_.empty());
+  SendFrom(1, NewFilled(64, 2), 1);
+  EXPECT_EQ(Take().user_data, 5u);
+  EXPECT_TRUE(in.Holds(2));
+}
+
 TEST_P(ReceiveQueueTest, AConnectionThatEndsLeavesTheRegionToTheOthers) {
   EndOneOfTwoThatWriteIntoARegion();
   ExpectTheOtherToArrive();

@@ -161,6 +161,16 @@ TEST_F(WholeSendTest, IsAcknowledgedAtOnceFromSomeLengthOn) {
   EXPECT_GT(time_of(63), Duration::Micros(200));
 }
 
+TEST_F(WholeSendTest, IsCounted) {
+  Start({});
+  for (int i = 0; i < 10; ++i) {
+    Receive(1, NewBuffer(100));
+    Send(0, NewFilled(100, 1));
+  }
+  AwaitAll();
+  EXPECT_EQ(endpoint(1).counters().rx_data_bytes, 1000u);
+}
+
 TEST_F(WholeSendTest, OfAPlaceInTheOrderThatIsTakenIsRefused) {
   Start({});
   int lies = 5;
