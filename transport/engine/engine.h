@@ -67,7 +67,7 @@ class Engine final : private EndpointEnvironment {
   Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
          std::unique_ptr<CongestionControl> congestion_control);
   void CheckStatus(uint32_t port, Time now);
-  bool HandleTimeouts(Time now);  // false: none was due
+  bool HandleTimeouts(Time now);          // false: none was due
   Time NextPass(Time now, bool changed);  // `changed`: something has happened since HandleTimeouts
   void ReceiveAll(uint32_t port, Time now);
   // It is not looked at in this pass.
@@ -96,7 +96,7 @@ class Engine final : private EndpointEnvironment {
   DeviceCopier* const device_copier_;
   uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
   Time last_pass_;
-  Time timeout_;  // of the endpoint, as HandleTimeouts found it
+  Time timeout_;             // of the endpoint, as HandleTimeouts found it
   bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments
   bool busy_ = false;
   bool blocked_ = false;
