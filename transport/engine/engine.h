@@ -96,7 +96,7 @@ class Engine final : private EndpointEnvironment {
   DeviceCopier* const device_copier_;
   uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
   Time last_pass_;
-  Time timeout_;             // of the endpoint, as HandleTimeouts found it
+  Time timeout_;             // of the endpoint, when it was asked last
   bool unfinished_ = false;  // arrivals of the last pass wait for FinishSegments
   bool busy_ = false;
   bool blocked_ = false;

@@ -30,17 +30,17 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(std::span<const uint8_t
   static_assert(kHeaderChecksumAt == 8);
   uint64_t crc = 0xffffffff;
   size_t left = bytes.size();
-  if constexpr (kHeader) crc = _mm_crc32_u64(crc, word(at));
-  if (!kHeader) {
-    // all of them below
-  } else if (left >= 16) {
-    crc = _mm_crc32_u64(crc, word(at + 8) & 0xffffffff00000000);
-    at += 16;
-    left -= 16;
-  } else {
-    crc = _mm_crc32_u32(static_cast<uint32_t>(crc), 0);
-    at += 12;
-    left -= 12;
+  if constexpr (kHeader) {
+    crc = _mm_crc32_u64(crc, word(at));
+    if (left >= 16) {
+      crc = _mm_crc32_u64(crc, word(at + 8) & 0xffffffff00000000);
+      at += 16;
+      left -= 16;
+    } else {
+      crc = _mm_crc32_u32(static_cast<uint32_t>(crc), 0);
+      at += 12;
+      left -= 12;
+    }
   }
   for (; left >= 16; at += 16, left -= 16) crc = _mm_crc32_u64(_mm_crc32_u64(crc, word(at)), word(at + 8));
   if (left >= 8) {

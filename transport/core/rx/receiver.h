@@ -2,8 +2,8 @@
 // receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
 //
 // Files: receiver.cc (credit, receives), receiver_packets.cc (packets as they arrive), receiver_messages.cc (messages
-// of each kind from first packet to completion), receiver_bundles.cc (small sends in one packet), receiver_matching.cc
-// (sends meet receives).
+// of each kind from first packet to completion), receiver_requests.cc (what the peer asks of our memory, and answers to
+// what we ask), receiver_bundles.cc (small sends in one packet), receiver_matching.cc (sends meet receives).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once
@@ -209,21 +209,23 @@ class Receiver {
   void Complete(RxMessage* message);
   void CompleteReceive(RxMessage* message);
   void CompleteReceive(PostedReceive* receive, Completion&& outcome);
-  void ExecuteRequest(RxMessage* message);
-  void ExecuteAtomic(RxMessage* message);
   void Tell(RxMessage* message, Operation operation);
-  static wire::MessageKind AnswerTo(const TxMessage& request);
-  void FinishAnswer(RxMessage* message);
-  [[gnu::cold]] void AnswerRevoked(RxMessage* message, uint64_t status);
   [[gnu::cold]] void Refuse(RxMessage* message, OperationStatus status);
   [[gnu::cold]] void RefuseWrite(RxMessage* message);
   [[gnu::cold]] void RefuseSend(RxMessage* message);
-  TxMessage* FindRequest(uint32_t number_bits) const;
-  TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
-                        RegionId region);
   uint8_t* PlaceOf(const RxMessage& message) const;
   void MarkDone(uint64_t number);
   void Delete(RxMessage* message);
+
+  // receiver_requests.cc
+  void ExecuteRequest(RxMessage* message);
+  void ExecuteAtomic(RxMessage* message);
+  static wire::MessageKind AnswerTo(const TxMessage& request);
+  void FinishAnswer(RxMessage* message);
+  [[gnu::cold]] void AnswerRevoked(RxMessage* message, uint64_t status);
+  TxMessage* FindRequest(uint32_t number_bits) const;
+  TxMessage* PostAnswer(RxMessage* request, wire::MessageKind kind, uint64_t value, const uint8_t* data, uint64_t bytes,
+                        RegionId region);
 
   CoreContext* context_;
   const PeerInfo* peer_;

@@ -239,7 +239,6 @@ TEST_P(ReceiveQueueTest, AConnectionThatEndsTakesNoReceiveAlong) {
   EXPECT_EQ(Take().user_data, 2u);
 }
 
-// Cards that write into one region for several connections get new keys when one of these ends.
 TEST_P(ReceiveQueueTest, AConnectionThatClosesTakesNoReceiveAnyMore) {
   GuardedBuffer& in = NewBuffer(64);
   Post({.buffer = Into(in), .tag = 1, .user_data = 5});
@@ -255,6 +254,7 @@ TEST_P(ReceiveQueueTest, AConnectionThatClosesTakesNoReceiveAnyMore) {
   EXPECT_TRUE(in.Holds(2));
 }
 
+// Cards that write into one region for several connections get new keys when one of these ends.
 TEST_P(ReceiveQueueTest, AConnectionThatEndsLeavesTheRegionToTheOthers) {
   EndOneOfTwoThatWriteIntoARegion();
   ExpectTheOtherToArrive();
