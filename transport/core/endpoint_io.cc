@@ -270,7 +270,8 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
     Sender* sender = connection->active_sender();
     const size_t quantum = connection->peer().burst_segments;
     const size_t take =
-        sender == nullptr ? 0 : std::min({room - filled, quantum, RoomTo(*connection, port, burst, filled)});
+        sender == nullptr ? 0
+                          : std::min({room - filled, quantum + quantum / 4, RoomTo(*connection, port, burst, filled)});
     if (sender != nullptr && take == 0) {
       connection = ready_.Next(connection);  // its turn comes when the peer takes more
       continue;
@@ -490,8 +491,9 @@ void Endpoint::Impl::HandleTimeout(Time now) {
         Connection* connection = port.flow_owner[grants[i].flow];
         if (connection == nullptr) continue;
         Receiver& receiver = connection->receiver();
-        receiver.OnGrant(port.index, grants[i]);
+        receiver.OnGrant(port.index, grants[i], now);
         if (receiver.control_pending() && !connection->control_link.linked()) control_.PushBack(connection);
+        if (receiver.grant_waits() && !connection->retime_link.linked()) retime_.PushBack(connection);
       }
     } while (n == grants.size());
   }

@@ -65,7 +65,8 @@ struct GrantFrame {
 };
 
 //  kDemand: type(8) port(8) cap rate16(16) | tx total(32) | lost total(32) | backlog, 64 B(32)
-//  What a data header says of the flow, when no data may be sent. The receiver answers with a grant frame.
+//  What a data header says of the flow, when no data may be sent. The receiver answers with what of a
+//  grant frame the sender does not know.
 struct DemandFrame {
   uint8_t port = 0;
   uint16_t cap = 0;

@@ -1,9 +1,6 @@
 #include "transport/core/rx/receiver.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "transport/wire/rate16.h"
 
 namespace paceline {
 namespace {
@@ -72,7 +69,8 @@ void Receiver::JoinSource() {
 
 // (A connection that shares a queue has no receives of its own.)
 void Receiver::LeaveSource() {
-  if (!std::exchange(joined_, false)) return;
+  if (!joined_) return;
+  joined_ = false;
   shared_->queue->Leave(this, shared_->source);
   ahead_bytes_ = 0;
   demand_changed_ = true;
@@ -236,142 +234,6 @@ void Receiver::RevokeKey(uint64_t key) {
   }
 }
 
-// How many sends may come without asking: those whose turn has come, and one for each receive that stands ready. Not
-// past a stored send that must be cleared by name, for it would take the count for itself.
-void Receiver::RaiseClearLimit() {
-  if (waiting_rendezvous_ > 0) return;
-  const uint64_t limit = match_order_.begin() + ready_receives();
-  if (limit <= clear_limit_) return;
-  clear_limit_ = limit;
-  RequestGrant();
-}
-
-// ---- credit
-
-CreditAccount& Receiver::OpenAccount(uint32_t port_index, Time now) {
-  if (accounts_.empty()) accounts_.resize(context_->ports.size());
-  CreditAccount& account = accounts_[port_index];
-  Port& port = context_->ports[port_index];
-  if (!account.active && port.receiver != nullptr) {
-    account.active = true;
-    account.Start();
-    if (port.free_flows.empty()) {
-      account.flow = static_cast<uint32_t>(port.flow_owner.size());
-      port.flow_owner.push_back(owner_);
-    } else {
-      account.flow = port.free_flows.back();
-      port.free_flows.pop_back();
-      port.flow_owner[account.flow] = owner_;
-    }
-    port.receiver->AddFlow(account.flow, peer_->flow, now);
-  }
-  return account;
-}
-
-void Receiver::DropAccounts(Time now) {
-  for (size_t i = 0; i < accounts_.size(); ++i) {
-    CreditAccount& account = accounts_[i];
-    if (!account.active) continue;
-    Port& port = context_->ports[i];
-    account.untold = {};
-    port.receiver->RemoveFlow(account.flow, now);
-    port.flow_owner[account.flow] = nullptr;
-    port.free_flows.push_back(account.flow);
-    account.active = false;
-    account.grant_pending = false;
-  }
-}
-
-void Receiver::UpdateDemand(uint32_t port, Time now) {
-  Port& local = context_->ports[port];
-  if (local.receiver == nullptr) return;
-  CreditAccount& account = Account(port, now);
-  const uint64_t end = local.up ? account.DemandEnd(expected_bytes_ + ahead_bytes_) : account.NothingWanted();
-  if (account.told_end == end && account.told_cap == account.cap) return;
-  account.told_end = end;
-  account.told_cap = account.cap;
-  local.receiver->OnDemand(account.flow, end, account.cap, now);
-}
-
-bool Receiver::FinishBurst(Time now) {
-  if (!demand_changed_) return false;
-  demand_changed_ = false;
-  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
-    if (port < accounts_.size()) TellArrivals(port);
-    const bool peer_came = port < accounts_.size() && accounts_[port].active;
-    if (peer_->prefers(port) || peer_came) UpdateDemand(port, now);
-  }
-  return true;
-}
-
-// The allocator hears of a burst as a whole, and after the application has: nothing that it does helps an answer. What
-// brought no bytes (a probe, a trimmed packet) is told by itself.
-void Receiver::NoteArrival(CreditAccount& account, uint32_t port, const ArrivalSample& sample) {
-  ArrivalSample& untold = account.untold;
-  if (untold.bytes == 0 || sample.bytes == 0) {
-    TellArrivals(port);
-    untold = sample;
-  } else {
-    untold.now = sample.now;
-    untold.bytes += sample.bytes;
-    untold.packets += sample.packets;
-    untold.marked_packets += sample.marked_packets;
-    untold.relative_delay_nanos = sample.relative_delay_nanos;
-  }
-  untold.tx_total = account.TxTotal();
-  untold.lost_total = account.LostTotal();
-  demand_changed_ = true;
-}
-
-void Receiver::TellArrivals(uint32_t port) {
-  CreditAccount& account = accounts_[port];
-  if (account.untold.packets == 0) return;
-  context_->ports[port].receiver->OnArrival(account.flow, std::exchange(account.untold, ArrivalSample()));
-}
-
-void Receiver::OnPortChange(Time now) {
-  // An idle connection asks for nothing, and stays idle.
-  const auto asks = [](const CreditAccount& account) { return account.active; };
-  if (std::none_of(accounts_.begin(), accounts_.end(), asks)) return;
-  demand_changed_ = true;
-  FinishBurst(now);
-}
-
-void Receiver::OnGrant(uint32_t port, const Grant& grant) {
-  CreditAccount& account = accounts_[port];
-  account.credit_end = account.base + grant.credit_end;
-  account.rate = grant.rate;
-  account.grant_pending = true;
-  credit_news_ = std::max(credit_news_, MayWait(account, context_->ports[port]) ? News::kMayWait : News::kNow);
-}
-
-// For the acknowledgement that is pending: what the sender was told is most of what it has.
-bool Receiver::MayWait(const CreditAccount& account, const Port& port) const {
-  if (!acks_->pending() || !port.sends_bursts() || account.credit_end < account.credit_told) return false;
-  const uint64_t left = account.credit_told - std::min(account.credit_told, account.tx_total);
-  return account.credit_end - account.credit_told <= left / 3;
-}
-
-void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
-  if (frame.port >= context_->ports.size()) return;
-  CreditAccount& account = Account(frame.port, now);
-  TellArrivals(frame.port);
-  account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, frame.cap);
-  if (account.active) {
-    context_->ports[frame.port].receiver->OnArrival(
-        account.flow, {.now = now, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
-  }
-  // The sender asks because it hears nothing: say everything again, to the allocator too.
-  account.grant_pending = true;
-  account.told_end = CreditAccount::kNothing;
-  if (std::exchange(clears_told_, false)) {
-    for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
-      message->told_ports = 0;
-  }
-  RequestGrant();
-  demand_changed_ = true;
-}
-
 // ---- what is to be said
 
 bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
@@ -400,73 +262,6 @@ bool Receiver::PollNotReady(uint32_t* message_bits) {
   return true;
 }
 
-// Packets need to hear once that they may come; lanes with remote placement need the key of each port.
-bool Receiver::MustTell(const RxMessage& message, uint32_t port) const {
-  if (!context_->ports[port].capabilities.remote_placement) return message.told_ports == 0;
-  return (message.told_ports >> port & 1) == 0;
-}
-
-bool Receiver::HasNews(uint32_t port) const {
-  if (port < accounts_.size() && accounts_[port].grant_pending) return true;
-  for (const RxMessage* message = clears_.front(); message != nullptr;
-       message = clears_.Next(const_cast<RxMessage*>(message))) {
-    if (message->receive != nullptr && MustTell(*message, port)) return true;
-  }
-  return false;
-}
-
-// The port with news; without any, the connection's first.
-uint32_t Receiver::PortToTell() const {
-  const auto ports = static_cast<uint32_t>(context_->ports.size());
-  const auto first = static_cast<uint32_t>(std::countr_zero(peer_->ports));
-  for (uint32_t i = 0; i < ports; ++i) {
-    const uint32_t port = (first + i) % ports;
-    if (HasNews(port)) return port;
-  }
-  return first;
-}
-
-bool Receiver::PollGrant(wire::GrantFrame* frame) {
-  if (credit_news_ == News::kNone) return false;
-  const uint32_t port = PortToTell();
-  frame->port = static_cast<uint8_t>(port);
-  frame->clear_limit = static_cast<uint32_t>(clear_limit_);
-  frame->credit_end = kNoCreditLimit;
-  frame->rate = 0;
-  if (context_->ports[port].receiver != nullptr) {
-    frame->credit_end = port < accounts_.size() ? accounts_[port].credit_end : 0;
-    if (port < accounts_.size()) frame->rate = wire::EncodeRate(accounts_[port].rate);
-  }
-  if (port < accounts_.size()) {
-    accounts_[port].grant_pending = false;
-    accounts_[port].credit_told = accounts_[port].credit_end;
-  }
-  frame->clears = 0;
-  bool more = false;
-  for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message)) {
-    if (message->receive == nullptr || !MustTell(*message, port)) continue;
-    if (frame->clears == wire::GrantFrame::kMaxClears) {
-      more = true;
-      break;
-    }
-    wire::ClearEntry& entry = frame->clear[frame->clears++];
-    entry = {.message = static_cast<uint32_t>(message->number)};
-    const Region* region = context_->memory.Find(message->receive->buffer.region);
-    // (Headers are never encrypted, and where payloads are, nothing is placed by a card.)
-    if (region != nullptr && !peer_->encrypted && message->length <= message->target_bytes &&
-        region->lane_keys[port] != 0) {
-      entry.address = reinterpret_cast<uint64_t>(message->target);
-      entry.key = region->lane_keys[port];
-      message->placed_by_lane = true;
-    }
-    message->told_ports |= static_cast<uint8_t>(1u << port);
-    clears_told_ = true;
-  }
-  credit_news_ = more || HasNews(PortToTell()) ? News::kNow : News::kNone;
-  ++context_->counters.grants_sent;
-  return true;
-}
-
 // ---- idle
 
 bool Receiver::idle() const {
@@ -483,6 +278,7 @@ void Receiver::ReleaseIdleState(Time now) {
   acks_->ReleaseIdleState();
   trimmed_ = {};
   not_ready_ = {};
+  credit_news_ = News::kNone;
 }
 
 size_t Receiver::memory_bytes() const {

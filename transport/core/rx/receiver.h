@@ -97,7 +97,7 @@ class Receiver {
   // Where the payload of the message begins to go of which this is a packet; nullptr: nobody has guessed it.
   const uint8_t* PlaceOf(const wire::DataHeader& header) const;
   // From the allocator of `port`.
-  void OnGrant(uint32_t port, const Grant& grant);
+  void OnGrant(uint32_t port, const Grant& grant, Time now);
   // A local port has come up or gone down: nothing is asked for through one that is down.
   void OnPortChange(Time now);
   // Once per burst of arrivals, behind them: what they have changed is told to the allocators. False: nothing.
@@ -120,6 +120,8 @@ class Receiver {
   size_t memory_bytes() const;
 
  private:
+  // Of credit and clears, for the sender: none; for some packet; for the next acknowledgement; at once.
+  enum class News : uint8_t { kNone, kMayRest, kMayWait, kNow };
   struct Shared {
     ReceiveQueue* queue = nullptr;
     Source source = kAnySource;   // the peer's name there
@@ -160,9 +162,9 @@ class Receiver {
   void TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now);
   void TellArrivals(uint32_t port);
   void RequestGrant() { credit_news_ = News::kNow; }
+  void NoteCreditNews(uint32_t port, Time now);
   // The sender is to be told that this message is not taken now.
   [[gnu::cold]] bool SayNotReady(uint64_t number);
-  bool MayWait(const CreditAccount& account, const Port& port) const;
   [[gnu::cold]] void FailReceive(PostedReceive* receive, OperationStatus status);
   Matcher& matcher();
   PostedReceive* TakeReceive(const RxMessage& message);
@@ -176,9 +178,10 @@ class Receiver {
   void TakeUnexpected(RxMessage* message);
   void EndStoredRendezvous(RxMessage* message);
   void RaiseClearLimit();
+  bool AwaitsCredit() const;
   bool MustTell(const RxMessage& message, uint32_t port) const;
-  bool HasNews(uint32_t port) const;
-  uint32_t PortToTell() const;
+  News NewsFor(uint32_t port) const;
+  News MostUrgent(uint32_t* port) const;
 
   // receiver_messages.cc
   Taken HandleMessage(const wire::DataHeader& header, Stretch& stretch, Run& run);
@@ -239,18 +242,18 @@ class Receiver {
   std::vector<CreditAccount> accounts_;                               // by local port
   uint64_t expected_bytes_ = 0;                                       // of accepted messages, still to come
   uint64_t ahead_bytes_ = 0;                                          // of receives that stand ready
-  uint64_t clear_limit_ = 0;                                          // told to the sender
-  uint32_t waiting_sends_ = 0;                                        // have met no receive yet
+  uint64_t clear_limit_ = 0;                                          // sends that may come without asking
+  uint32_t untold_clears_ = 0;  // of clear_limit_: the sender does not know of them
+  uint32_t waiting_sends_ = 0;  // have met no receive yet
   // At most limits::kMaxOpenMessages each.
   uint16_t matched_ = 0;             // receives that have met their send and wait for its bytes
   uint16_t waiting_rendezvous_ = 0;  // of waiting_sends_: to be cleared by name
   uint16_t open_failures_ = 0;
-  bool joined_ = false;  // receives of the shared queue that name the peer count for it
-  bool demand_changed_ = false;
-  bool clears_told_ = false;  // some, since the last demand
-  bool closing_ = false;      // no receive will ever be posted again
-  bool prompt_ack_ = false;   // a message has been completed that the sender waits for
-  enum class News : uint8_t { kNone, kMayWait, kNow };
+  bool joined_ : 1 = false;  // receives of the shared queue that name the peer count for it
+  bool demand_changed_ : 1 = false;
+  bool clears_told_ : 1 = false;  // some, since the last demand
+  bool closing_ : 1 = false;      // no receive will ever be posted again
+  bool prompt_ack_ : 1 = false;   // a message has been completed that the sender waits for
   News credit_news_ = News::kNone;
   std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told
   static constexpr size_t kMaxNotReady = 16;

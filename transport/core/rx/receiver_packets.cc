@@ -110,7 +110,8 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
     if (!first.telemetry.empty()) acks_->OnTelemetry(port, first.telemetry);
     run.taken += static_cast<uint32_t>(count);
     const uint8_t flags = stretch.back().stamp.flags;  // has those of all: a sender adds flags along a run
-    const bool prompt = std::exchange(prompt_ack_, false);
+    const bool prompt = prompt_ack_;
+    prompt_ack_ = false;
     run.at_once |= (flags & wire::kAckNow) != 0 || first.marked || prompt;
     run.last |= (flags & wire::kLastOfBacklog) != 0;
   }
@@ -138,6 +139,7 @@ void Receiver::TellSaid(const wire::DataHeader& header, uint32_t port, Run& run,
   if (run.newest == nullptr) return;
   CreditAccount& account = Account(port, now);
   account.OnSaid(run.newest_psn, run.newest->tx_total, header.lost_total, run.newest->backlog, header.cap);
+  if (account.grant_pending) NoteCreditNews(port, now);
   if (run.sample.packets == 0) return;
   account.arrived += run.sample.bytes;
   run.sample.now = now;
@@ -195,11 +197,13 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
     }
   }
   acks_->OnAccepted(psn, 1, 0, arrived);
-  const bool prompt = std::exchange(prompt_ack_, false);
+  const bool prompt = prompt_ack_;
+  prompt_ack_ = false;
   acks_->RequestAck(1, bytes == 0 || prompt, options.ack_every, options.max_ack_delay, now);
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
+  if (account.grant_pending) NoteCreditNews(port, now);
   if (account.active) NoteArrival(account, port, {.now = now, .bytes = bytes, .packets = 1});
 }
 

@@ -330,8 +330,10 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
   Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment
+  const size_t quantum = std::min<size_t>(room, burst_limit);
   size_t filled = 0;
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
+    if (filled >= quantum && !EndsMessage(room - filled)) break;
     Packet packet{.local_port = static_cast<uint8_t>(port)};
     const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
@@ -369,7 +371,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       }
     }
     if (in_burst >= burst_limit) {
-      entropy = Paths(port).Next();
+      if (filled < quantum) entropy = Paths(port).Next();
       in_burst = 0;
     }
     packet.entropy = entropy;
@@ -437,11 +439,19 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
-  if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end) {
+  if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
+      !flow.controller->allowance().holds_credit) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
-  if (filled == room) state_->ready_ports |= static_cast<uint8_t>(1u << port);
+  if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
+}
+
+// Is what comes next the rest of a message that has begun, of so many segments at most?
+bool Sender::EndsMessage(size_t segments) const {
+  if (!retransmit_.empty()) return false;
+  const TxMessage* message = NextMessage();
+  return message != nullptr && message->next_offset > 0 && message->unsent_bytes() <= segments * peer_->segment_bytes;
 }
 
 // The rest of it goes now.

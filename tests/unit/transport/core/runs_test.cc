@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -73,6 +74,34 @@ TEST_F(RunsTest, AWindowEndsARun) {
     EXPECT_EQ(seen[i].timestamp, seen[0].timestamp) << i;
   }
   EXPECT_NE(seen[kWindow].timestamp, seen[0].timestamp) << "this one had to wait";
+}
+
+// Up to a quarter of a burst; more waits for the next turn, by another path.
+TEST_F(RunsTest, TheEndOfAMessageGoesWithTheBurstBeforeIt) {
+  for (const size_t more : {4, 5}) {
+    Begin(1 << 20);
+    std::vector<uint16_t> paths;
+    HookData([&](const wire::DataHeader& header, NetworkPacket&, Fate&) { paths.push_back(header.entropy); });
+    Exchange(0, kBurst + kSegment * more, 1);
+    ASSERT_EQ(paths.size(), 16 + more);
+    for (size_t i = 1; i < paths.size(); ++i) EXPECT_EQ(paths[i] != paths[0], more == 5 && i >= 16) << i;
+    network().SetHook(nullptr);
+  }
+}
+
+// The next message does not.
+TEST_F(RunsTest, WhatIsNoEndWaitsForItsTurn) {
+  Begin(1 << 20);
+  std::map<uint32_t, uint16_t> path;  // by message
+  HookData([&](const wire::DataHeader& header, NetworkPacket&, Fate&) { path[header.message] = header.entropy; });
+  GuardedBuffer& in = NewBuffer(kBurst);
+  for (const size_t bytes : {kBurst, kSegment * 2}) {
+    Receive(1, in, 1);
+    Send(0, NewFilled(bytes, 1), 1);
+  }
+  AwaitAll();
+  ASSERT_EQ(path.size(), 2u);
+  EXPECT_NE(path.begin()->second, path.rbegin()->second);
 }
 
 TEST_F(RunsTest, CreditEndsARun) {

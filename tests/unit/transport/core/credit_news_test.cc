@@ -1,0 +1,373 @@
+// When a sender is told of credit and of receives that stand ready, and what it asks for: the allocator grants what the
+// test says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tests/support/core_fixture.h"
+#include "transport/wire/frames.h"
+#include "transport/wire/packet.h"
+
+namespace paceline::support {
+namespace {
+
+constexpr size_t kSegment = 4096;
+constexpr uint32_t kBurstSegments = 16;
+constexpr uint64_t kBurst = kBurstSegments * kSegment;
+
+// Of one port; grants its only flow, once, what it is told to.
+class ScriptedReceiver final : public ReceiverController {
+ public:
+  void Give(uint64_t credit_end) {
+    credit_end_ = credit_end;
+    due_ = true;
+  }
+  void AddFlow(uint32_t flow, const FlowInfo&, Time) override { flow_ = flow; }
+  void RemoveFlow(uint32_t, Time) override {}
+  void OnDemand(uint32_t, uint64_t, Rate, Time) override {}
+  void OnArrival(uint32_t, const ArrivalSample&) override {}
+  Time PollTimeout() const override { return due_ ? Time() : Time::Never(); }
+  size_t PollGrants(Time, std::span<Grant> out) override {
+    if (!std::exchange(due_, false)) return 0;
+    out[0] = {.flow = flow_, .credit_end = credit_end_};
+    return 1;
+  }
+  uint64_t outstanding_credit_bytes() const override { return 0; }
+
+ private:
+  uint32_t flow_ = 0;
+  uint64_t credit_end_ = 0;
+  bool due_ = false;
+};
+
+// Sends what it has credit for, unless it holds all of it.
+class CreditedSender final : public SenderController {
+ public:
+  explicit CreditedSender(const bool* holds) : holds_(holds) {}
+  void OnAck(const AckSample&) override {}
+  void OnLoss(const LossSample&) override {}
+  void OnGrant(const GrantSample& sample) override { credit_end_ = std::max(credit_end_, sample.credit_end); }
+  Allowance allowance() const override { return {.credit_end = *holds_ ? 0 : credit_end_, .holds_credit = *holds_}; }
+
+ private:
+  const bool* const holds_;
+  uint64_t credit_end_ = 0;
+};
+
+struct Script {
+  std::vector<ScriptedReceiver*> receivers;  // of host 1, by port
+  bool holds = false;
+};
+
+class ScriptedControl final : public CongestionControl {
+ public:
+  ScriptedControl(Script* script, bool is_receiver) : script_(script), is_receiver_(is_receiver) {}
+  std::unique_ptr<SenderController> NewSender(const FlowInfo&, const PortInfo&, Time) override {
+    return std::make_unique<CreditedSender>(&script_->holds);
+  }
+  std::unique_ptr<ReceiverController> NewReceiver(const PortInfo&) override {
+    auto receiver = std::make_unique<ScriptedReceiver>();
+    if (is_receiver_) script_->receivers.push_back(receiver.get());
+    return receiver;
+  }
+
+ private:
+  Script* const script_;
+  const bool is_receiver_;
+};
+
+// Host 0 sends, host 1 receives.
+class CreditNewsTest : public CoreFixture {
+ protected:
+  struct News {
+    Time at;
+    uint32_t port = 0;
+    uint64_t credit_end = 0;
+    uint32_t clear_limit = 0;
+    uint64_t arrived = 0;  // bytes, when it was said
+  };
+
+  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1) {
+    WorldOptions options;
+    options.ports = ports;
+    options.network.poll_interval = Duration::Nanos(1);
+    options.packet_capabilities.burst_segments = burst_segments;
+    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    options.new_congestion_control = [this](uint32_t host) {
+      return std::make_unique<ScriptedControl>(&script_, host == 1);
+    };
+    Listen(options);
+  }
+  // The same by a window, without any credit.
+  void BeginWithoutCredit() { Listen(WorldOptions()); }
+
+  void Give(uint64_t credit_end, uint32_t port = 0) { script_.receivers[port]->Give(credit_end); }
+  void Rest(Duration time = Duration::Millis(5)) { world().RunFor(time); }
+  // Posts it at host 1.
+  uint64_t Expect(uint64_t bytes) { return Receive(1, NewBuffer(bytes), 1); }
+  uint64_t Send(uint64_t bytes) { return CoreFixture::Send(0, NewFilled(bytes, bytes), 1); }
+  uint64_t arrived() { return endpoint(1).counters().rx_data_bytes; }
+
+  std::vector<News> told_;
+  size_t demands_ = 0;
+  std::function<void(NetworkPacket&, Fate&)> also_;  // sees all packets
+  size_t lose_ = 0;                                  // of the next packets with news so many are lost
+  Script script_;
+
+ private:
+  struct Listener final : wire::FrameHandler {
+    CreditNewsTest* test = nullptr;
+    bool news = false;
+    void OnGrant(const wire::GrantFrame& frame) override {
+      news = true;
+      test->told_.push_back({test->now(), frame.port, frame.credit_end, frame.clear_limit, test->arrived()});
+    }
+    void OnDemand(const wire::DemandFrame&) override { ++test->demands_; }
+    void OnAck(const wire::AckFrame&) override {}
+    void OnTrimmed(const wire::TrimmedFrame&) override {}
+    void OnTelemetry(const wire::TelemetryFrame&) override {}
+    void OnFence(const wire::FenceFrame&) override {}
+    void OnFenced(const wire::FencedFrame&) override {}
+    void OnNotReady(uint32_t) override {}
+    void OnPing(uint32_t) override {}
+    void OnPong(uint32_t) override {}
+    void OnClose(uint16_t) override {}
+    void OnCloseAck(uint16_t) override {}
+    void OnAbort(uint16_t) override {}
+  };
+
+  void Listen(const WorldOptions& options) {
+    script_ = Script();
+    Start(options);
+    told_.clear();
+    network().SetHook([this](NetworkPacket& packet, Fate& fate) {
+      if (also_) also_(packet, fate);
+      bool bad_checksum = false;
+      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+      if (!common.has_value() || common->type != wire::PacketType::kControl) return;
+      Listener listener;
+      listener.test = this;
+      wire::ParseFrames(std::span(packet.bytes).first(common->header_bytes).subspan(wire::kCommonBytes), listener);
+      if (listener.news && lose_ > 0) {
+        --lose_;
+        fate.drop = true;
+      }
+    });
+  }
+};
+
+TEST_F(CreditNewsTest, MoreThanHalfAsMuchAgainIsToldAtOnce) {
+  Begin();
+  Expect(16 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  ASSERT_FALSE(told_.empty());
+  EXPECT_EQ(told_.back().credit_end, 4 * kBurst);
+  Give(9 * kBurst);
+  const Time start = now();
+  Rest();
+  EXPECT_EQ(told_.back().credit_end, 9 * kBurst);
+  EXPECT_LT(told_.back().at - start, Duration::Micros(1));
+}
+
+// But not longer than until it has a use for it.
+TEST_F(CreditNewsTest, ASenderThatHasNothingToSendKnowsOfHalf) {
+  Begin();
+  const uint64_t receive = Expect(8 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  Give(8 * kBurst);
+  Rest();
+  EXPECT_EQ(told_.back().credit_end, 4 * kBurst);
+  Send(8 * kBurst);
+  AwaitOk(1, receive);
+  EXPECT_EQ(told_.back().credit_end, 8 * kBurst);
+  EXPECT_LT(told_.back().arrived, 3 * kBurst) << "before it has to stop";
+  EXPECT_EQ(demands_, 0u);
+}
+
+TEST_F(CreditNewsTest, WhoHasCreditForAllThatItSendsHearsOfMoreWithTheAcknowledgement) {
+  Begin();
+  const uint64_t receive = Expect(4 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  const size_t before = told_.size();
+  Send(4 * kBurst);
+  world().RunUntil([this] { return arrived() > 0; });
+  ASSERT_LT(arrived(), kBurst);
+  Give(16 * kBurst);
+  AwaitOk(1, receive);
+  Rest();
+  ASSERT_EQ(told_.size(), before + 1);
+  EXPECT_EQ(told_.back().credit_end, 16 * kBurst);
+  EXPECT_EQ(told_.back().arrived, 4 * kBurst);
+}
+
+// No acknowledgement is pending: what came has just been acknowledged, and the rest is late.
+TEST_F(CreditNewsTest, ALittleMoreIsToldInTheTimeOfAnAcknowledgement) {
+  Begin();
+  Expect(16 * kBurst);
+  Give(12 * kBurst);
+  Rest();
+  size_t packets = 0;
+  also_ = [&](NetworkPacket& packet, Fate& fate) {
+    if (packet.payload_bytes > 0 && ++packets > 4 * kBurstSegments) fate.extra_delay = Duration::Millis(2);
+  };
+  Send(16 * kBurst);
+  world().RunUntil([this] { return arrived() == 4 * kBurst && endpoint(1).counters().acks_sent > 0; });
+  Give(14 * kBurst);
+  const Time start = now();
+  Rest(Duration::Micros(500));
+  EXPECT_EQ(told_.back().credit_end, 14 * kBurst);
+  EXPECT_GE(told_.back().at - start, Duration::Micros(90));
+  EXPECT_LE(told_.back().at - start, Duration::Micros(110));
+}
+
+TEST_F(CreditNewsTest, LanesThatSendOneByOneAreToldAllAtOnce) {
+  Begin(1);
+  Expect(8 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  Give(4 * kBurst + 1);
+  Rest();
+  EXPECT_EQ(told_.back().credit_end, 4 * kBurst + 1);
+}
+
+TEST_F(CreditNewsTest, OfTwoPortsTheOneWithUrgentNewsIsToldOf) {
+  Begin(kBurstSegments, 2);
+  Expect(64 * kBurst);
+  Give(4 * kBurst, 0);
+  Give(4 * kBurst, 1);
+  Rest();
+  told_.clear();
+  Give(6 * kBurst, 0);
+  Rest();
+  EXPECT_TRUE(told_.empty());
+  Give(12 * kBurst, 1);
+  Rest();
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_EQ(told_[0].port, 1u);
+  EXPECT_EQ(told_[0].credit_end, 12 * kBurst);
+}
+
+TEST_F(CreditNewsTest, WhoAsksIsToldAgainWhatWasLost) {
+  Begin();
+  const uint64_t receive = Expect(4 * kBurst);
+  Rest();
+  lose_ = 1;
+  Give(4 * kBurst);
+  Rest();
+  ASSERT_EQ(lose_, 0u);
+  const Time start = now();
+  Send(4 * kBurst);
+  AwaitOk(1, receive);
+  EXPECT_EQ(demands_, 1u);
+  EXPECT_LT(now() - start, Duration::Millis(1));
+}
+
+TEST_F(CreditNewsTest, WhoAsksIsToldWhatHasRested) {
+  Begin();
+  const uint64_t receive = Expect(4 * kBurst);
+  Expect(4 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  Give(8 * kBurst);
+  Rest();
+  ASSERT_EQ(told_.back().credit_end, 4 * kBurst);
+  also_ = [](NetworkPacket& packet, Fate& fate) { fate.drop = packet.payload_bytes > 0; };
+  Send(4 * kBurst);
+  const uint64_t send = Send(4 * kBurst);
+  world().RunUntil([this] { return demands_ > 0; });
+  Rest(Duration::Micros(20));
+  EXPECT_EQ(told_.back().credit_end, 8 * kBurst);
+  also_ = nullptr;
+  Give(32 * kBurst);  // what is lost takes credit again
+  AwaitOk(1, receive);
+  AwaitOk(0, send);
+}
+
+TEST_F(CreditNewsTest, WhoAsksForCreditThatIsNotThereGetsNoAnswer) {
+  Begin();
+  Expect(4 * kBurst);
+  Rest();
+  told_.clear();
+  const uint64_t send = Send(4 * kBurst);
+  Rest();
+  EXPECT_GE(demands_, 1u);
+  EXPECT_TRUE(told_.empty());
+  Give(4 * kBurst);
+  AwaitOk(0, send);
+}
+
+TEST_F(CreditNewsTest, WhoWaitsToBeClearedIsAnsweredWithoutCredit) {
+  Begin();
+  lose_ = 1;
+  Expect(4 * kBurst);
+  Rest();
+  ASSERT_EQ(lose_, 0u) << "that there is a receive";
+  const uint64_t send = Send(4 * kBurst);
+  Rest();
+  ASSERT_FALSE(told_.empty());
+  EXPECT_EQ(told_.back().clear_limit, 1u);
+  Give(4 * kBurst);
+  AwaitOk(0, send);
+}
+
+TEST_F(CreditNewsTest, AControllerThatHoldsItsCreditAsksForNone) {
+  for (const bool holds : {true, false}) {
+    Begin();
+    script_.holds = holds;
+    demands_ = 0;
+    Expect(4 * kBurst);
+    Rest();
+    Send(4 * kBurst);
+    Rest(Duration::Micros(10));
+    EXPECT_EQ(demands_, holds ? 0u : 1u);
+    script_.holds = false;
+    Give(4 * kBurst);
+    AwaitAll();
+  }
+}
+
+TEST_F(CreditNewsTest, OfReceivesTheSenderKnowsThreeQuarters) {
+  BeginWithoutCredit();
+  const size_t long_send = 1 << 20;
+  for (int i = 0; i < 9; ++i) Expect(long_send);
+  Rest();
+  ASSERT_FALSE(told_.empty());
+  EXPECT_EQ(told_.back().clear_limit, 9u);
+  for (int i = 0; i < 3; ++i) Expect(long_send);
+  Rest();
+  EXPECT_EQ(told_.back().clear_limit, 9u);
+  Expect(long_send);
+  Rest();
+  EXPECT_EQ(told_.back().clear_limit, 13u);
+}
+
+TEST_F(CreditNewsTest, OfReceivesWithoutCreditItHearsWithTheCredit) {
+  Begin();
+  uint64_t receive = Expect(4 * kBurst);
+  Give(4 * kBurst);
+  Send(4 * kBurst);
+  AwaitOk(1, receive);
+  Rest();
+  told_.clear();
+  receive = Expect(4 * kBurst);
+  Rest();
+  EXPECT_TRUE(told_.empty());
+  Give(8 * kBurst);
+  Rest();
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_EQ(told_[0].credit_end, 8 * kBurst);
+  EXPECT_EQ(told_[0].clear_limit, 2u);
+  Send(4 * kBurst);
+  AwaitOk(1, receive);
+}
+
+}  // namespace
+}  // namespace paceline::support
