@@ -94,8 +94,8 @@ struct Allowance {
   uint64_t window_bytes = std::numeric_limits<uint64_t>::max();  // in flight at most
   uint64_t credit_end = kNoCreditLimit;                          // tx_total at most
   Rate pacing_rate = Rate::Unlimited();                          // of wire bytes
-  uint64_t single_end = 0;    // while tx_total is below, a message of one segment may go, credit or not
-  bool holds_credit = false;  // there is more credit than credit_end says, for later: none has to be asked for
+  uint64_t single_end = 0;  // while tx_total is below, a message of one segment may go, credit or not
+  uint64_t held_end = 0;  // the credit that there is, where credit_end holds some of it back for a moment; 0: all goes
 };
 
 class SenderController {

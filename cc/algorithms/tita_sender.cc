@@ -165,7 +165,7 @@ void TitaSender::HandleTimeout(Time now) {
 
 void TitaSender::Publish() {
   allowance_.credit_end = holding_ ? tx_total_ : Limit();
-  allowance_.holds_credit = holding_;
+  allowance_.held_end = holding_ ? Limit() : 0;
   allowance_.single_end = tx_total_ + (small_ - std::min(small_, unscheduled_spent_));
   const uint64_t unused = credit_end_ - std::min(credit_end_, tx_total_);
   const double in_one_rtt = static_cast<double>(unused) * rate_of_credit_;

@@ -56,7 +56,7 @@ struct EndpointOptions {
   uint32_t ack_every = 2;                         // packets received per acknowledgement at most
   Duration max_ack_delay = Duration::Micros(25);  // an acknowledgement waits this long at most
   // While more follows, on lanes that send bursts: so many of them per acknowledgement, and so many times
-  // max_ack_delay. News of credit waits with it while the sender has enough.
+  // max_ack_delay. News of credit waits with it, or longer, while the sender has enough (docs/protocol.md, section 10).
   uint32_t bursts_per_ack = 4;
   // Instead of max_ack_delay after the last packet of a backlog: nothing follows that it could be acknowledged along
   // with, only an answer may be on its way. Both sides should have the same: a sender whose peer waits longer than it

@@ -1,9 +1,10 @@
 // The receiving half of a connection: packets become segments in place, segments complete messages, sends meet
 // receives, requests are answered. It tells the allocators of the ports what is wanted, and hands their grants on.
 //
-// Files: receiver.cc (credit, receives), receiver_packets.cc (packets as they arrive), receiver_messages.cc (messages
-// of each kind from first packet to completion), receiver_requests.cc (what the peer asks of our memory, and answers to
-// what we ask), receiver_bundles.cc (small sends in one packet), receiver_matching.cc (sends meet receives).
+// Files: receiver.cc (receives), receiver_credit.cc (credit, and what the sender is told), receiver_packets.cc (packets
+// as they arrive), receiver_messages.cc (messages of each kind from first packet to completion), receiver_requests.cc
+// (what the peer asks of our memory, and answers to what we ask), receiver_bundles.cc (small sends in one packet),
+// receiver_matching.cc (sends meet receives).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of receives until they complete.
 #pragma once
@@ -180,6 +181,7 @@ class Receiver {
   void RaiseClearLimit();
   bool AwaitsCredit() const;
   bool MustTell(const RxMessage& message, uint32_t port) const;
+  News CreditNews(uint32_t port) const;
   News NewsFor(uint32_t port) const;
   News MostUrgent(uint32_t* port) const;
 

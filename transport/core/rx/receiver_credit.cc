@@ -101,14 +101,17 @@ void Receiver::OnPortChange(Time now) {
 
 void Receiver::OnGrant(uint32_t port, const Grant& grant, Time now) {
   CreditAccount& account = accounts_[port];
-  account.credit_end = account.base + grant.credit_end;
+  const uint64_t end = account.base + grant.credit_end;
+  // The allocator says it again, to a sender that has something to send and is silent: what it was told may be lost.
+  if (end <= account.credit_end && account.backlog > 0) account.credit_told = account.tx_total;
+  account.credit_end = end;
   account.rate = grant.rate;
   account.grant_pending = true;
   NoteCreditNews(port, now);
 }
 
 void Receiver::NoteCreditNews(uint32_t port, Time now) {
-  const News news = NewsFor(port);
+  const News news = CreditNews(port);
   credit_news_ = std::max(credit_news_, news);
   if (news == News::kMayWait && !acks_->pending()) {
     const EndpointOptions& options = context_->options;
@@ -117,18 +120,17 @@ void Receiver::NoteCreditNews(uint32_t port, Time now) {
 }
 
 // Where packets go in bursts, a sender that knows of three quarters of what it has hears of the rest with the next
-// acknowledgement, and one that has no use for it yet, and knows of half, some time.
-Receiver::News Receiver::NewsFor(uint32_t port) const {
-  for (const RxMessage* message = clears_.front(); message != nullptr;
-       message = clears_.Next(const_cast<RxMessage*>(message))) {
-    if (message->receive != nullptr && MustTell(*message, port)) return News::kNow;
-  }
+// acknowledgement; one that has credit for all that it has to send, or none to send and knows of half, some time.
+// (Writes say nothing of a backlog.)
+Receiver::News Receiver::CreditNews(uint32_t port) const {
   if (port >= accounts_.size() || !accounts_[port].grant_pending) return News::kNone;
   const CreditAccount& account = accounts_[port];
-  if (!context_->ports[port].sends_bursts() || account.credit_end < account.credit_told) return News::kNow;
+  const Port& local = context_->ports[port];
+  if (!local.sends_bursts() || account.credit_end < account.credit_told) return News::kNow;
   const uint64_t left = account.credit_told - std::min(account.credit_told, account.tx_total);
   const uint64_t fresh = account.credit_end - account.credit_told;
-  if (account.backlog > 0 ? account.backlog <= left : fresh <= left) return News::kMayRest;
+  const bool rests = account.backlog > 0 ? account.backlog <= left : fresh <= left;
+  if (rests && !local.capabilities.remote_placement) return News::kMayRest;
   return fresh <= left / 3 ? News::kMayWait : News::kNow;
 }
 
@@ -137,22 +139,24 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   if (frame.port >= context_->ports.size()) return;
   CreditAccount& account = Account(frame.port, now);
   TellArrivals(frame.port);
+  const uint64_t tx_total = account.tx_total, backlog = account.backlog;
   account.OnSaid(account.newest_psn, frame.tx_total, frame.lost_total, frame.backlog, frame.cap);
   if (account.active) {
     context_->ports[frame.port].receiver->OnArrival(
         account.flow, {.now = now, .tx_total = account.TxTotal(), .lost_total = account.LostTotal()});
   }
-  account.credit_told = std::min(account.credit_told, account.tx_total);
+  account.credit_told = std::min(account.credit_told, Unwrap(frame.tx_total, account.tx_total));
   account.grant_pending |= !account.active || account.credit_end > account.credit_told;
   account.told_end = CreditAccount::kNothing;  // the allocator hears it again
-  // Without a backlog it waits to be cleared.
-  const bool clears_told = clears_told_;
+  const bool clears_told = clears_told_ && !clears_.empty();
   clears_told_ = false;
   if (clears_told) {
     for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
       message->told_ports = 0;
   }
-  if (account.grant_pending || account.backlog == 0 || clears_told) RequestGrant();
+  // Without a backlog it waits to be cleared. Who says the same again wonders whether anybody is there.
+  const bool again = account.tx_total == tx_total && account.backlog == backlog;
+  if (account.grant_pending || clears_told || frame.backlog == 0 || again) RequestGrant();
   demand_changed_ = true;
 }
 
@@ -166,8 +170,9 @@ void Receiver::RaiseClearLimit() {
   const uint64_t left = told - std::min(told, match_order_.begin());
   clear_limit_ = limit;
   untold_clears_ = static_cast<uint32_t>(limit - told);
-  // With the next grant, where the sender knows of three quarters of them or has to wait for that grant anyway.
-  if (untold_clears_ > left / 3 && !AwaitsCredit()) RequestGrant();
+  // With the next control packet, where the sender knows of three quarters of them or a grant is to follow anyway.
+  const bool rests = untold_clears_ <= left / 3 || AwaitsCredit();
+  credit_news_ = std::max(credit_news_, rests ? News::kMayRest : News::kNow);
 }
 
 // The sender has no credit, and is to get some for what is expected.
@@ -186,6 +191,16 @@ bool Receiver::AwaitsCredit() const {
 bool Receiver::MustTell(const RxMessage& message, uint32_t port) const {
   if (!context_->ports[port].capabilities.remote_placement) return message.told_ports == 0;
   return (message.told_ports >> port & 1) == 0;
+}
+
+Receiver::News Receiver::NewsFor(uint32_t port) const {
+  const News credit = CreditNews(port);
+  if (credit == News::kNow) return credit;
+  for (const RxMessage* message = clears_.front(); message != nullptr;
+       message = clears_.Next(const_cast<RxMessage*>(message))) {
+    if (message->receive != nullptr && MustTell(*message, port)) return News::kNow;
+  }
+  return credit;
 }
 
 // The port with the most urgent news; without any, the connection's first.

@@ -333,7 +333,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   const size_t quantum = std::min<size_t>(room, burst_limit);
   size_t filled = 0;
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
-    if (filled >= quantum && !EndsMessage(room - filled)) break;
+    if (filled >= quantum && (blocked != Blocked::kNo || !EndsMessage(room - filled))) break;
     Packet packet{.local_port = static_cast<uint8_t>(port)};
     const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
@@ -440,7 +440,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
-      !flow.controller->allowance().holds_credit) {
+      flow.tx_total - flow.credit_base + backlog() > flow.controller->allowance().held_end) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
   if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);

@@ -109,12 +109,12 @@ TEST_F(TitaSenderTest, PostedCreditKeepsItsPhase) {
   now_ = now_ + Duration::Nanos(7000);
   sender_->OnBacklog(now_, 1 << 20, 0);
   EXPECT_EQ(credit(), 0u);
-  EXPECT_TRUE(sender_->allowance().holds_credit);
+  EXPECT_EQ(sender_->allowance().held_end, kSegment);
   EXPECT_NEAR(static_cast<double>((sender_->PollTimeout() - now_).nanos()), 2 * 5325 - 7000, 5);
   now_ = sender_->PollTimeout();
   sender_->HandleTimeout(now_);
   EXPECT_EQ(credit(), kSegment);
-  EXPECT_FALSE(sender_->allowance().holds_credit);
+  EXPECT_EQ(sender_->allowance().held_end, 0u);
 }
 
 TEST_F(TitaSenderTest, SmallOrFastPostedFlowsDoNotWait) {
