@@ -154,9 +154,9 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
     for (RxMessage* message = clears_.front(); message != nullptr; message = clears_.Next(message))
       message->told_ports = 0;
   }
-  // Without a backlog it waits to be cleared. Who says the same again wonders whether anybody is there.
+  // Who says the same again wonders whether anybody is there.
   const bool again = account.tx_total == tx_total && account.backlog == backlog;
-  if (account.grant_pending || clears_told || frame.backlog == 0 || again) RequestGrant();
+  if (account.grant_pending || clears_told || again) RequestGrant();
   demand_changed_ = true;
 }
 
