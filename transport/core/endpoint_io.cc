@@ -491,9 +491,8 @@ void Endpoint::Impl::HandleTimeout(Time now) {
         Connection* connection = port.flow_owner[grants[i].flow];
         if (connection == nullptr) continue;
         Receiver& receiver = connection->receiver();
-        receiver.OnGrant(port.index, grants[i], now);
+        receiver.OnGrant(port.index, grants[i]);
         if (receiver.control_pending() && !connection->control_link.linked()) control_.PushBack(connection);
-        if (receiver.grant_waits() && !connection->retime_link.linked()) retime_.PushBack(connection);
       }
     } while (n == grants.size());
   }

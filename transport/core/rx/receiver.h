@@ -98,7 +98,7 @@ class Receiver {
   // Where the payload of the message begins to go of which this is a packet; nullptr: nobody has guessed it.
   const uint8_t* PlaceOf(const wire::DataHeader& header) const;
   // From the allocator of `port`.
-  void OnGrant(uint32_t port, const Grant& grant, Time now);
+  void OnGrant(uint32_t port, const Grant& grant);
   // A local port has come up or gone down: nothing is asked for through one that is down.
   void OnPortChange(Time now);
   // Once per burst of arrivals, behind them: what they have changed is told to the allocators. False: nothing.
@@ -163,7 +163,7 @@ class Receiver {
   void TellSaid(const wire::DataHeader& header, uint32_t port, Run& run, Time now);
   void TellArrivals(uint32_t port);
   void RequestGrant() { credit_news_ = News::kNow; }
-  void NoteCreditNews(uint32_t port, Time now);
+  void NoteCreditNews(uint32_t port);
   // The sender is to be told that this message is not taken now.
   [[gnu::cold]] bool SayNotReady(uint64_t number);
   [[gnu::cold]] void FailReceive(PostedReceive* receive, OperationStatus status);

@@ -99,7 +99,7 @@ void Receiver::OnPortChange(Time now) {
   FinishBurst(now);
 }
 
-void Receiver::OnGrant(uint32_t port, const Grant& grant, Time now) {
+void Receiver::OnGrant(uint32_t port, const Grant& grant) {
   CreditAccount& account = accounts_[port];
   const uint64_t end = account.base + grant.credit_end;
   // The allocator says it again, to a sender that has something to send and is silent: what it was told may be lost.
@@ -107,21 +107,14 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant, Time now) {
   account.credit_end = end;
   account.rate = grant.rate;
   account.grant_pending = true;
-  NoteCreditNews(port, now);
+  NoteCreditNews(port);
 }
 
-void Receiver::NoteCreditNews(uint32_t port, Time now) {
-  const News news = CreditNews(port);
-  credit_news_ = std::max(credit_news_, news);
-  if (news == News::kMayWait && !acks_->pending()) {
-    const EndpointOptions& options = context_->options;
-    acks_->RequestAck(0, false, options.ack_every, context_->AckDelay(context_->ports[port]), now);
-  }
-}
+void Receiver::NoteCreditNews(uint32_t port) { credit_news_ = std::max(credit_news_, CreditNews(port)); }
 
-// Where packets go in bursts, a sender that knows of three quarters of what it has hears of the rest with the next
-// acknowledgement; one that has credit for all that it has to send, or none to send and knows of half, some time.
-// (Writes say nothing of a backlog.)
+// Where packets go in bursts, a sender that knows of three quarters of what it has hears of the rest with the
+// acknowledgement that is pending; and one that has credit for all that it has to send, or nothing to send, of a burst
+// more when there is something else to say. (Writes say nothing of a backlog.)
 Receiver::News Receiver::CreditNews(uint32_t port) const {
   if (port >= accounts_.size() || !accounts_[port].grant_pending) return News::kNone;
   const CreditAccount& account = accounts_[port];
@@ -129,9 +122,11 @@ Receiver::News Receiver::CreditNews(uint32_t port) const {
   if (!local.sends_bursts() || account.credit_end < account.credit_told) return News::kNow;
   const uint64_t left = account.credit_told - std::min(account.credit_told, account.tx_total);
   const uint64_t fresh = account.credit_end - account.credit_told;
-  const bool rests = account.backlog > 0 ? account.backlog <= left : fresh <= left;
+  const uint64_t burst = uint64_t{peer_->burst_segments} * peer_->segment_bytes;
+  const uint64_t little = std::max(left / 3, account.backlog > 0 ? burst : std::min(left, burst));
+  const bool rests = account.backlog <= left && fresh <= little;
   if (rests && !local.capabilities.remote_placement) return News::kMayRest;
-  return fresh <= left / 3 ? News::kMayWait : News::kNow;
+  return acks_->pending() && fresh <= left / 3 ? News::kMayWait : News::kNow;
 }
 
 // The sender has used what it knows of. If that is less than it was told, that was lost.

@@ -139,7 +139,7 @@ void Receiver::TellSaid(const wire::DataHeader& header, uint32_t port, Run& run,
   if (run.newest == nullptr) return;
   CreditAccount& account = Account(port, now);
   account.OnSaid(run.newest_psn, run.newest->tx_total, header.lost_total, run.newest->backlog, header.cap);
-  if (account.grant_pending) NoteCreditNews(port, now);
+  if (account.grant_pending) NoteCreditNews(port);
   if (run.sample.packets == 0) return;
   account.arrived += run.sample.bytes;
   run.sample.now = now;
@@ -203,7 +203,7 @@ void Receiver::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, T
   CreditAccount& account = Account(port, now);
   account.arrived += bytes;
   account.tx_total = std::max(account.tx_total, account.arrived + account.lost_total);
-  if (account.grant_pending) NoteCreditNews(port, now);
+  if (account.grant_pending) NoteCreditNews(port);
   if (account.active) NoteArrival(account, port, {.now = now, .bytes = bytes, .packets = 1});
 }
 
