@@ -112,9 +112,9 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
 
 void Receiver::NoteCreditNews(uint32_t port) { credit_news_ = std::max(credit_news_, CreditNews(port)); }
 
-// Where packets go in bursts, a sender that knows of three quarters of what it has hears of the rest with the
-// acknowledgement that is pending; and one that has credit for all that it has to send, or nothing to send, of a burst
-// more when there is something else to say. (Writes say nothing of a backlog.)
+// Where packets go in bursts: a sender that knows of three quarters of what it has hears of the rest with the
+// acknowledgement that is pending. One that has credit for all that it has to send, or nothing to send, hears of as
+// little, or of a burst, when something else is said. (Writes say nothing of a backlog.)
 Receiver::News Receiver::CreditNews(uint32_t port) const {
   if (port >= accounts_.size() || !accounts_[port].grant_pending) return News::kNone;
   const CreditAccount& account = accounts_[port];
