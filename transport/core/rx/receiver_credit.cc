@@ -151,7 +151,9 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   }
   // Who says the same again wonders whether anybody is there.
   const bool again = account.tx_total == tx_total && account.backlog == backlog;
-  if (account.grant_pending || clears_told || again) RequestGrant();
+  const bool always = again || !context_->ports[frame.port].sends_bursts();
+  account.grant_pending |= always;
+  if (account.grant_pending || clears_told) RequestGrant();
   demand_changed_ = true;
 }
 
@@ -165,8 +167,10 @@ void Receiver::RaiseClearLimit() {
   const uint64_t left = told - std::min(told, match_order_.begin());
   clear_limit_ = limit;
   untold_clears_ = static_cast<uint32_t>(limit - told);
-  // With the next control packet, where the sender knows of three quarters of them or a grant is to follow anyway.
-  const bool rests = untold_clears_ <= left / 3 || AwaitsCredit();
+  // Where packets go in bursts: with the next control packet, if the sender knows of three quarters of them or a grant
+  // is to follow anyway.
+  const bool bursts = context_->ports[peer_->first_port()].sends_bursts();
+  const bool rests = bursts && (untold_clears_ <= left / 3 || AwaitsCredit());
   credit_news_ = std::max(credit_news_, rests ? News::kMayRest : News::kNow);
 }
 

@@ -439,8 +439,9 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
+  const uint64_t held_end = local.sends_bursts() ? flow.controller->allowance().held_end : 0;
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
-      flow.tx_total - flow.credit_base + backlog() > flow.controller->allowance().held_end) {
+      flow.tx_total - flow.credit_base + backlog() > held_end) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
   if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);

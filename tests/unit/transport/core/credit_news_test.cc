@@ -106,7 +106,11 @@ class CreditNewsTest : public CoreFixture {
     Listen(options);
   }
   // The same by a window, without any credit.
-  void BeginWithoutCredit() { Listen(WorldOptions()); }
+  void BeginWithoutCredit() {
+    WorldOptions options;
+    options.packet_capabilities.burst_segments = kBurstSegments;
+    Listen(options);
+  }
 
   void Give(uint64_t credit_end, uint32_t port = 0) { script_.receivers[port]->Give(credit_end); }
   void Rest(Duration time = Duration::Millis(5)) { world().RunFor(time); }
@@ -251,6 +255,27 @@ TEST_F(CreditNewsTest, LanesThatSendOneByOneAreToldAllAtOnce) {
   Give(4 * kBurst + 1);
   Rest();
   EXPECT_EQ(told_.back().credit_end, 4 * kBurst + 1);
+  for (uint32_t limit = 2; limit < 10; ++limit) {
+    Expect(8 * kBurst);
+    Rest(Duration::Micros(10));
+    EXPECT_EQ(told_.back().clear_limit, limit);
+  }
+}
+
+TEST_F(CreditNewsTest, AndAskForAllThatTheyHaveToSend) {
+  Begin(1);
+  const uint64_t receive = Expect(4 * kBurst);
+  Give(4 * kBurst);
+  Rest();
+  told_.clear();
+  script_.holds = true;
+  Send(4 * kBurst);
+  Rest(Duration::Micros(100));
+  EXPECT_EQ(demands_, 1u);
+  EXPECT_EQ(told_.size(), 1u) << "and are answered";
+  script_.holds = false;
+  Give(5 * kBurst);
+  AwaitOk(1, receive);
 }
 
 TEST_F(CreditNewsTest, OfTwoPortsTheOneWithUrgentNewsIsToldOf) {
