@@ -272,10 +272,22 @@ TEST_F(CreditNewsTest, AndAskForAllThatTheyHaveToSend) {
   Send(4 * kBurst);
   Rest(Duration::Micros(100));
   EXPECT_EQ(demands_, 1u);
-  EXPECT_EQ(told_.size(), 1u) << "and are answered";
   script_.holds = false;
   Give(5 * kBurst);
   AwaitOk(1, receive);
+}
+
+TEST_F(CreditNewsTest, AndAreAnsweredThoughThereIsNothingToSay) {
+  Begin(1);
+  Expect(4 * kBurst);
+  Rest();
+  told_.clear();
+  const uint64_t send = Send(4 * kBurst);
+  Rest(Duration::Micros(100));
+  EXPECT_EQ(demands_, 1u);
+  EXPECT_EQ(told_.size(), 1u);
+  Give(4 * kBurst);
+  AwaitOk(0, send);
 }
 
 TEST_F(CreditNewsTest, OfTwoPortsTheOneWithUrgentNewsIsToldOf) {
