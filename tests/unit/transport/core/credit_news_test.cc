@@ -118,6 +118,16 @@ class CreditNewsTest : public CoreFixture {
   uint64_t Expect(uint64_t bytes) { return Receive(1, NewBuffer(bytes), 1); }
   uint64_t Send(uint64_t bytes) { return CoreFixture::Send(0, NewFilled(bytes, bytes), 1); }
   uint64_t arrived() { return endpoint(1).counters().rx_data_bytes; }
+  // Sends four bursts without credit, so that host 0 asks for some; what it is answered stands in told_.
+  uint64_t AskInVain() {
+    Expect(4 * kBurst);
+    Rest();
+    told_.clear();
+    const uint64_t send = Send(4 * kBurst);
+    Rest(Duration::Micros(100));
+    EXPECT_EQ(demands_, 1u);
+    return send;
+  }
 
   std::vector<News> told_;
   size_t demands_ = 0;
@@ -279,12 +289,7 @@ TEST_F(CreditNewsTest, AndAskForAllThatTheyHaveToSend) {
 
 TEST_F(CreditNewsTest, AndAreAnsweredThoughThereIsNothingToSay) {
   Begin(1);
-  Expect(4 * kBurst);
-  Rest();
-  told_.clear();
-  const uint64_t send = Send(4 * kBurst);
-  Rest(Duration::Micros(100));
-  EXPECT_EQ(demands_, 1u);
+  const uint64_t send = AskInVain();
   EXPECT_EQ(told_.size(), 1u);
   Give(4 * kBurst);
   AwaitOk(0, send);
@@ -345,12 +350,7 @@ TEST_F(CreditNewsTest, WhoAsksIsToldWhatHasRested) {
 
 TEST_F(CreditNewsTest, WhoAsksForCreditThatIsNotThereIsAnsweredTheSecondTime) {
   Begin();
-  Expect(4 * kBurst);
-  Rest();
-  told_.clear();
-  const uint64_t send = Send(4 * kBurst);
-  Rest(Duration::Micros(100));
-  EXPECT_EQ(demands_, 1u);
+  const uint64_t send = AskInVain();
   EXPECT_TRUE(told_.empty());
   world().RunUntil([this] { return demands_ == 2; });
   Rest(Duration::Micros(20));
@@ -361,10 +361,7 @@ TEST_F(CreditNewsTest, WhoAsksForCreditThatIsNotThereIsAnsweredTheSecondTime) {
 
 TEST_F(CreditNewsTest, WhatTheAllocatorSaysAgainToASenderWithABacklogIsToldAgain) {
   Begin();
-  Expect(4 * kBurst);
-  const uint64_t send = Send(4 * kBurst);
-  Rest(Duration::Micros(100));
-  ASSERT_EQ(demands_, 1u) << "it has stated its backlog";
+  const uint64_t send = AskInVain();  // and so states its backlog
   lose_ = 1;
   Give(4 * kBurst);
   Rest(Duration::Micros(10));
