@@ -330,10 +330,12 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
   Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment
-  const size_t quantum = std::min<size_t>(room, burst_limit);
+  // The end of a message that has begun counts for nothing, before a burst as behind one.
+  const size_t first_end = room > burst_limit ? SegmentsToEnd(room - burst_limit) : 0;
+  const size_t quantum = std::min<size_t>(room, burst_limit + first_end);
   size_t filled = 0;
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
-    if (filled >= quantum && (blocked != Blocked::kNo || !EndsMessage(room - filled))) break;
+    if (filled >= quantum && (blocked != Blocked::kNo || SegmentsToEnd(room - filled) == 0)) break;
     Packet packet{.local_port = static_cast<uint8_t>(port)};
     const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
     if (lost != PsnList::kNone) {
@@ -399,10 +401,14 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     }
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
-      const Duration slack = Duration::Nanos(static_cast<int64_t>(
-          allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
-              ? 0
-              : std::min(allowance.pacing_rate.NanosFor(wire_bytes * (2 * burst_limit - 1)), 1e9)));
+      // In bursts, two of them are caught up with, whatever the size of what goes first.
+      const int64_t late_bytes = local.sends_bursts()
+                                     ? int64_t{2 * burst_limit - 1} * (peer_->segment_bytes + local.info.overhead_bytes)
+                                     : wire_bytes;
+      const Duration slack =
+          Duration::Nanos(static_cast<int64_t>(allowance.pacing_rate.is_unlimited() || allowance.pacing_rate.is_zero()
+                                                   ? 0
+                                                   : std::min(allowance.pacing_rate.NanosFor(late_bytes), 1e9)));
       const bool single = !packet.retransmission && packet.message->single;
       if (ahead > Duration() && !packet.write && !GoesAtOnce(allowance, flow, single)) {
         packet.leaves_at = flow.pacer.Due(slack, now);
@@ -432,27 +438,40 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     Emit(packet, burst, at + filled, now);
     if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
     filled += packet.count;
-    in_burst += packet.count;
+    in_burst = filled > first_end ? in_burst + packet.count : 0;
     if (packet.bytes > 0) flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
   }
   TellBacklog(flow, now);
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
-  const uint64_t held_end = local.sends_bursts() ? flow.controller->allowance().held_end : 0;
-  if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
-      flow.tx_total - flow.credit_base + backlog() > held_end) {
+  if (blocked == Blocked::kCredit && MustAsk(flow, local)) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
   if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
 }
 
-// Is what comes next the rest of a message that has begun, of so many segments at most?
-bool Sender::EndsMessage(size_t segments) const {
-  if (!retransmit_.empty()) return false;
+// The receiver does not know of all that there is. Where packets go in bursts it need not either, while it knows of one
+// more than it has given credit for: the packets that use that say the rest, which writes do not.
+bool Sender::MustAsk(const Flow& flow, const Port& local) const {
+  const uint64_t end = flow.tx_total + backlog();
+  if (end <= flow.told_end) return false;
+  if (!local.sends_bursts()) return true;
+  const Allowance allowance = flow.controller->allowance();
+  const uint64_t credit_end = flow.credit_base + std::max(allowance.credit_end, allowance.held_end);
+  const uint64_t burst = uint64_t{peer_->burst_segments} * peer_->segment_bytes;
+  return end > credit_end && (local.capabilities.remote_placement || flow.told_end < credit_end + burst);
+}
+
+// Of the rest of a message that has begun, if that is what comes next and has at most so many; 0 otherwise.
+size_t Sender::SegmentsToEnd(size_t most) const {
+  if (!retransmit_.empty()) return 0;
   const TxMessage* message = NextMessage();
-  return message != nullptr && message->next_offset > 0 && message->unsent_bytes() <= segments * peer_->segment_bytes;
+  if (message == nullptr || message->next_offset == 0) return 0;
+  const uint64_t left = message->unsent_bytes();
+  const uint64_t segment_bytes = peer_->segment_bytes;
+  return left <= most * segment_bytes ? (left + segment_bytes - 1) / segment_bytes : 0;
 }
 
 // The rest of it goes now.

@@ -180,7 +180,8 @@ class Sender {
   void StopSending(TxMessage* message);
   // The message with this number, or nullptr once it has ended.
   TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
-  bool EndsMessage(size_t segments) const;
+  bool MustAsk(const Flow& flow, const Port& local) const;
+  size_t SegmentsToEnd(size_t most) const;
   void AllSent(TxMessage* message);
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);

@@ -1,5 +1,5 @@
-// When a sender is told of credit and of receives that stand ready, and what it asks for: the allocator grants what the
-// test says.
+// When a sender is told of credit and of receives that stand ready, what it asks for, and what it does with what it
+// gets: the allocator grants what the test says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,32 +45,35 @@ class ScriptedReceiver final : public ReceiverController {
   bool due_ = false;
 };
 
+struct Script {
+  std::vector<ScriptedReceiver*> receivers;  // of host 1, by port
+  bool holds = false;
+  Rate pace = Rate::Unlimited();
+};
+
 // Sends what it has credit for, unless it holds all of it.
 class CreditedSender final : public SenderController {
  public:
-  explicit CreditedSender(const bool* holds) : holds_(holds) {}
+  explicit CreditedSender(const Script* script) : script_(script) {}
   void OnAck(const AckSample&) override {}
   void OnLoss(const LossSample&) override {}
   void OnGrant(const GrantSample& sample) override { credit_end_ = std::max(credit_end_, sample.credit_end); }
   Allowance allowance() const override {
-    return {.credit_end = *holds_ ? 0 : credit_end_, .held_end = *holds_ ? credit_end_ : 0};
+    return {.credit_end = script_->holds ? 0 : credit_end_,
+            .pacing_rate = script_->pace,
+            .held_end = script_->holds ? credit_end_ : 0};
   }
 
  private:
-  const bool* const holds_;
+  const Script* const script_;
   uint64_t credit_end_ = 0;
-};
-
-struct Script {
-  std::vector<ScriptedReceiver*> receivers;  // of host 1, by port
-  bool holds = false;
 };
 
 class ScriptedControl final : public CongestionControl {
  public:
   ScriptedControl(Script* script, bool is_receiver) : script_(script), is_receiver_(is_receiver) {}
   std::unique_ptr<SenderController> NewSender(const FlowInfo&, const PortInfo&, Time) override {
-    return std::make_unique<CreditedSender>(&script_->holds);
+    return std::make_unique<CreditedSender>(script_);
   }
   std::unique_ptr<ReceiverController> NewReceiver(const PortInfo&) override {
     auto receiver = std::make_unique<ScriptedReceiver>();
@@ -94,12 +97,15 @@ class CreditNewsTest : public CoreFixture {
     uint64_t arrived = 0;  // bytes, when it was said
   };
 
-  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1) {
+  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1, LaneKind lanes = LaneKind::kPackets) {
     WorldOptions options;
     options.ports = ports;
+    options.lanes = lanes;
     options.network.poll_interval = Duration::Nanos(1);
-    options.packet_capabilities.burst_segments = burst_segments;
-    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    for (LaneCapabilities* can : {&options.packet_capabilities, &options.hca_capabilities}) {
+      can->burst_segments = burst_segments;
+      can->max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    }
     options.new_congestion_control = [this](uint32_t host) {
       return std::make_unique<ScriptedControl>(&script_, host == 1);
     };
@@ -127,6 +133,29 @@ class CreditNewsTest : public CoreFixture {
     Rest(Duration::Micros(100));
     EXPECT_EQ(demands_, 1u);
     return send;
+  }
+
+  // Sends a message that ends a little behind a burst, and one of two, with credit for the first burst and then for two
+  // more: what leaves then, as its headers say.
+  std::vector<wire::DataHeader> SendAnEndAndMore(uint64_t end) {
+    for (const uint64_t bytes : {kBurst + end, 2 * kBurst}) Expect(bytes);
+    Give(kBurst);
+    Rest();
+    std::vector<wire::DataHeader> left;
+    also_ = [&left](NetworkPacket& packet, Fate&) {
+      bool bad_checksum = false;
+      const auto common = wire::ParseCommon(packet.bytes, &bad_checksum);
+      if (!common.has_value() || common->type != wire::PacketType::kData || packet.payload_bytes == 0) return;
+      left.push_back(wire::ParseData(*common, packet.bytes).value());
+    };
+    for (const uint64_t bytes : {kBurst + end, 2 * kBurst}) Send(bytes);
+    Rest();
+    EXPECT_EQ(left.size(), kBurstSegments);
+    left.clear();
+    Give(3 * kBurst);
+    Rest(Duration::Micros(50));
+    also_ = nullptr;
+    return left;
   }
 
   std::vector<News> told_;
@@ -462,6 +491,49 @@ TEST_F(CreditNewsTest, OfReceivesWithoutCreditItHearsWithTheCredit) {
   EXPECT_EQ(told_[0].clear_limit, 2u);
   Send(4 * kBurst);
   AwaitOk(1, receive);
+}
+
+// As it would have gone with the one before, if there had been credit for it.
+TEST_F(CreditNewsTest, TheEndOfAMessageGoesWithTheBurstBehindIt) {
+  for (const uint32_t segments : {1u, 4u, 5u}) {
+    Begin();
+    const std::vector<wire::DataHeader> left = SendAnEndAndMore(segments * kSegment - 100);
+    size_t of_one_path = 0;
+    while (of_one_path < left.size() && left[of_one_path].entropy == left[0].entropy) ++of_one_path;
+    EXPECT_EQ(of_one_path, segments < 5 ? segments + kBurstSegments : kBurstSegments) << segments;
+  }
+}
+
+// Its few bytes say nothing of how far behind its schedule the sender may catch up.
+TEST_F(CreditNewsTest, TheEndOfAMessageTakesNoTimeFromWhatFollows) {
+  Begin();
+  script_.pace = Rate::Gbps(1);
+  const std::vector<wire::DataHeader> left = SendAnEndAndMore(100);
+  ASSERT_GT(left.size(), kBurstSegments);
+  for (size_t i = 0; i <= kBurstSegments; ++i) EXPECT_EQ(left[i].timestamp, left[0].timestamp) << i;
+}
+
+TEST_F(CreditNewsTest, WhoIsKnownToHaveABurstMoreThanCreditDoesNotAsk) {
+  struct Case {
+    uint64_t credit;
+    LaneKind lanes;
+    size_t demands;
+  };
+  for (const Case& c : {Case{3 * kBurst, LaneKind::kPackets, 0}, Case{3 * kBurst + kSegment, LaneKind::kPackets, 1},
+                        Case{3 * kBurst, LaneKind::kHca, 1}}) {
+    Begin(kBurstSegments, 1, c.lanes);
+    demands_ = 0;
+    for (int i = 0; i < 2; ++i) Expect(4 * kBurst);
+    Give(c.credit);
+    Rest();
+    Send(4 * kBurst);  // its packets say of how much
+    Rest(Duration::Micros(30));
+    const uint64_t send = Send(4 * kBurst);
+    Rest(Duration::Micros(30));
+    EXPECT_EQ(demands_, c.demands) << c.credit;
+    Give(8 * kBurst);
+    AwaitOk(0, send);
+  }
 }
 
 }  // namespace
