@@ -330,7 +330,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   uint32_t in_burst = burst_limit;  // forces a choice of path at first
   uint16_t entropy = 0;
   Blocked blocked = Blocked::kNo;  // what holds back all but messages of one segment
-  // The end of a message that has begun counts for nothing, before a burst as behind one.
+  // The end of a message that has begun goes along in front of a burst, as it does behind one.
   const size_t first_end = room > burst_limit ? SegmentsToEnd(room - burst_limit) : 0;
   const size_t quantum = std::min<size_t>(room, burst_limit + first_end);
   size_t filled = 0;
@@ -401,8 +401,8 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     }
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
-      // In bursts, two of them are caught up with, whatever the size of what goes first.
-      const int64_t late_bytes = local.sends_bursts()
+      // Where packets go in bursts, two of them are caught up with (less a packet), however short this one is.
+      const int64_t late_bytes = burst_limit > 1
                                      ? int64_t{2 * burst_limit - 1} * (peer_->segment_bytes + local.info.overhead_bytes)
                                      : wire_bytes;
       const Duration slack =
@@ -445,26 +445,16 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   TellBacklogs(now);
   flow.next_send = blocked == Blocked::kPacing ? flow.pacer.next_send() - ahead / 2 : Time::Never();
   FindNextSend();
-  if (blocked == Blocked::kCredit && MustAsk(flow, local)) {
+  const uint64_t held_end = local.sends_bursts() ? flow.controller->allowance().held_end : 0;
+  if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
+      flow.tx_total - flow.credit_base + backlog() > held_end) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
   if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
 }
 
-// The receiver does not know of all that there is. Where packets go in bursts it need not either, while it knows of one
-// more than it has given credit for: the packets that use that say the rest, which writes do not.
-bool Sender::MustAsk(const Flow& flow, const Port& local) const {
-  const uint64_t end = flow.tx_total + backlog();
-  if (end <= flow.told_end) return false;
-  if (!local.sends_bursts()) return true;
-  const Allowance allowance = flow.controller->allowance();
-  const uint64_t credit_end = flow.credit_base + std::max(allowance.credit_end, allowance.held_end);
-  const uint64_t burst = uint64_t{peer_->burst_segments} * peer_->segment_bytes;
-  return end > credit_end && (local.capabilities.remote_placement || flow.told_end < credit_end + burst);
-}
-
-// Of the rest of a message that has begun, if that is what comes next and has at most so many; 0 otherwise.
+// How many segments the rest of a message has that has begun, if that comes next and has at most so many; 0 otherwise.
 size_t Sender::SegmentsToEnd(size_t most) const {
   if (!retransmit_.empty()) return 0;
   const TxMessage* message = NextMessage();

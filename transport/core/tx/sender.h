@@ -116,7 +116,7 @@ class Sender {
     uint64_t lost_total = 0;   // payload bytes ever found lost (minus those that arrived after all)
     uint64_t credit_base = 0;  // tx_total when the controller was made: it counts from 0
     uint64_t in_flight = 0;
-    uint64_t told_end = 0;     // highest tx_total + backlog that a header has carried
+    uint64_t told_end = 0;     // tx_total + backlog when something of the flow was sent last
     bool had_backlog = false;  // what the controller knows
     bool wants_telemetry = false;
     Pacer pacer;
@@ -180,7 +180,6 @@ class Sender {
   void StopSending(TxMessage* message);
   // The message with this number, or nullptr once it has ended.
   TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
-  bool MustAsk(const Flow& flow, const Port& local) const;
   size_t SegmentsToEnd(size_t most) const;
   void AllSent(TxMessage* message);
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;

@@ -97,15 +97,12 @@ class CreditNewsTest : public CoreFixture {
     uint64_t arrived = 0;  // bytes, when it was said
   };
 
-  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1, LaneKind lanes = LaneKind::kPackets) {
+  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1) {
     WorldOptions options;
     options.ports = ports;
-    options.lanes = lanes;
     options.network.poll_interval = Duration::Nanos(1);
-    for (LaneCapabilities* can : {&options.packet_capabilities, &options.hca_capabilities}) {
-      can->burst_segments = burst_segments;
-      can->max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
-    }
+    options.packet_capabilities.burst_segments = burst_segments;
+    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
     options.new_congestion_control = [this](uint32_t host) {
       return std::make_unique<ScriptedControl>(&script_, host == 1);
     };
@@ -511,29 +508,6 @@ TEST_F(CreditNewsTest, TheEndOfAMessageTakesNoTimeFromWhatFollows) {
   const std::vector<wire::DataHeader> left = SendAnEndAndMore(100);
   ASSERT_GT(left.size(), kBurstSegments);
   for (size_t i = 0; i <= kBurstSegments; ++i) EXPECT_EQ(left[i].timestamp, left[0].timestamp) << i;
-}
-
-TEST_F(CreditNewsTest, WhoIsKnownToHaveABurstMoreThanCreditDoesNotAsk) {
-  struct Case {
-    uint64_t credit;
-    LaneKind lanes;
-    size_t demands;
-  };
-  for (const Case& c : {Case{3 * kBurst, LaneKind::kPackets, 0}, Case{3 * kBurst + kSegment, LaneKind::kPackets, 1},
-                        Case{3 * kBurst, LaneKind::kHca, 1}}) {
-    Begin(kBurstSegments, 1, c.lanes);
-    demands_ = 0;
-    for (int i = 0; i < 2; ++i) Expect(4 * kBurst);
-    Give(c.credit);
-    Rest();
-    Send(4 * kBurst);  // its packets say of how much
-    Rest(Duration::Micros(30));
-    const uint64_t send = Send(4 * kBurst);
-    Rest(Duration::Micros(30));
-    EXPECT_EQ(demands_, c.demands) << c.credit;
-    Give(8 * kBurst);
-    AwaitOk(0, send);
-  }
 }
 
 }  // namespace
