@@ -1,5 +1,7 @@
 #include "tests/support/scripted_lane.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -73,7 +75,10 @@ void ScriptedLane::CheckSegment(const TxSegment& segment) {
     require(segment.header_bytes + segment.payload_bytes <= capabilities_.max_packet_bytes, "packet too long");
     require(segment.payload_key == 0, "packet with a payload that only a card can read");
     const bool may_be_late = capabilities_.reads_later && segment.payload_stays && segment.payload != nullptr;
-    require(!may_be_late || LentAt(segment) != nullptr, "payload that stays in memory that was not lent");
+    const std::shared_ptr<Lent> lent = may_be_late ? LentAt(segment.payload, segment.payload_bytes) : nullptr;
+    require(!may_be_late || lent != nullptr, "payload that stays in memory that was not lent");
+    require(!segment.on_device || ReadsFromDevice(segment.payload, segment.payload_bytes),
+            "payload in memory of a GPU that the card does not read");
   } else {
     require(capabilities_.remote_placement, "write on a lane that takes none");
     require(segment.payload_bytes <= capabilities_.max_write_bytes, "write too long");
@@ -105,10 +110,12 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
     }
     if (segment.payload_bytes > 0 && segment.payload == nullptr) {
       packet.phantom_bytes = segment.payload_bytes;
-    } else if (const std::shared_ptr<Lent> lent = LentAt(segment); lent != nullptr) {
+    } else if (const std::shared_ptr<Lent> lent =
+                   segment.payload_stays ? LentAt(segment.payload, segment.payload_bytes) : nullptr;
+               lent != nullptr) {
       ++late_packets_;
       packet.add_payload = [lent, at = segment.payload - lent->base, count = segment.payload_bytes](auto& bytes) {
-        const uint8_t* from = (lent->returned ? lent->kept.data() : lent->base) + at;
+        const uint8_t* from = (lent->returned ? lent->kept.data() : lent->view) + at;
         bytes.insert(bytes.end(), from, from + count);
       };
     } else if (segment.payload_bytes > 0) {
@@ -123,20 +130,37 @@ size_t ScriptedLane::Send(std::span<const TxSegment> segments) {
   return count;
 }
 
-std::shared_ptr<ScriptedLane::Lent> ScriptedLane::LentAt(const TxSegment& segment) const {
-  if (!segment.payload_stays || segment.payload_bytes == 0) return nullptr;
+std::shared_ptr<ScriptedLane::Lent> ScriptedLane::LentAt(const uint8_t* payload, size_t bytes) const {
   for (const std::shared_ptr<Lent>& lent : lent_) {
-    const bool begins = segment.payload >= lent->base && segment.payload < lent->base + lent->bytes;
-    if (begins && segment.payload_bytes <= lent->bytes - static_cast<size_t>(segment.payload - lent->base)) return lent;
+    const bool begins = bytes > 0 && payload >= lent->base && payload < lent->base + lent->bytes;
+    if (begins && bytes <= lent->bytes - static_cast<size_t>(payload - lent->base)) return lent;
   }
   return nullptr;
 }
 
 bool ScriptedLane::LendMemory(const LaneMemory& memory) {
   if (!capabilities_.reads_later) network_->NoteViolation(name_ + ": memory was lent to a lane that reads none");
-  lent_.push_back(
-      std::make_shared<Lent>(Lent{.base = static_cast<const uint8_t*>(memory.base), .bytes = memory.bytes}));
+  Lent lent{.base = static_cast<const uint8_t*>(memory.base), .bytes = memory.bytes, .on_device = memory.on_device()};
+  lent.view = lent.base;
+  if (memory.on_device()) {
+    if (least_of_devices_ == SIZE_MAX) return false;
+    const size_t bytes = memory.dma_buf_offset + memory.bytes;
+    void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, memory.dma_buf, 0);
+    if (mapped == MAP_FAILED) return false;
+    lent.mapping = {mapped, [bytes](void* at) { munmap(at, bytes); }};
+    lent.view = static_cast<const uint8_t*>(mapped) + memory.dma_buf_offset;
+  }
+  lent_.push_back(std::make_shared<Lent>(std::move(lent)));
   return true;
+}
+
+bool ScriptedLane::ReadsFromDevice(const uint8_t* payload, size_t bytes) const {
+  const std::shared_ptr<Lent> lent = LentAt(payload, bytes);
+  if (lent == nullptr || !lent->on_device || bytes < least_of_devices_) return false;
+  constexpr uintptr_t kPage = 4096;
+  const auto address = [](const uint8_t* at) { return reinterpret_cast<uintptr_t>(at); };
+  return address(payload) >= (address(lent->base) + kPage - 1) / kPage * kPage &&
+         address(payload) + bytes <= (address(lent->base) + lent->bytes) / kPage * kPage;
 }
 
 void ScriptedLane::ReturnMemory(const LaneMemory& memory) {
@@ -147,7 +171,7 @@ void ScriptedLane::ReturnMemory(const LaneMemory& memory) {
     network_->NoteViolation(name_ + ": memory was given back that was not lent");
     return;
   }
-  (*found)->kept.assign((*found)->base, (*found)->base + (*found)->bytes);
+  (*found)->kept.assign((*found)->view, (*found)->view + (*found)->bytes);
   (*found)->returned = true;
   lent_.erase(found);
 }

@@ -42,6 +42,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   // With reads_later: what is lent is read when a packet arrives at the other end, no sooner.
   bool LendMemory(const LaneMemory& memory) override;
   void ReturnMemory(const LaneMemory& memory) override;
+  bool ReadsFromDevice(const uint8_t* payload, size_t bytes) const override;
 
   uint32_t port() const { return port_; }
   // How many segments one Send takes at most: a small number exercises back-pressure.
@@ -57,6 +58,8 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   void set_reach(std::function<bool(uint32_t port)> reach) { reach_ = std::move(reach); }
   // Peers that are open now, for leak checks.
   size_t open_peers() const { return peers_.size(); }
+  // From now on memory of GPUs can be lent, of which packets of so many bytes of payload and more read whole pages.
+  void ReadDevices(size_t least) { least_of_devices_ = least; }
   // Memory that is lent now, and packets whose payload was to be read later.
   size_t lent() const { return lent_.size(); }
   uint64_t late_packets() const { return late_packets_; }
@@ -80,10 +83,13 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   struct Lent {
     const uint8_t* base = nullptr;
     size_t bytes = 0;
-    std::vector<uint8_t> kept;  // what was there when it was given back
+    const uint8_t* view = nullptr;  // where the card sees it
+    bool on_device = false;
+    std::shared_ptr<void> mapping;  // of a GPU's memory
+    std::vector<uint8_t> kept;      // what was there when it was given back
     bool returned = false;
   };
-  std::shared_ptr<Lent> LentAt(const TxSegment& segment) const;
+  std::shared_ptr<Lent> LentAt(const uint8_t* payload, size_t bytes) const;
   void CheckSegment(const TxSegment& segment);
   void Deliver(NetworkPacket packet) override;
   void PutWhereGuessed(std::span<RxSegment> segments);
@@ -103,6 +109,7 @@ class ScriptedLane : public Lane, private ScriptedNetwork::Receiver {
   uint32_t next_peer_ = 1;
   std::vector<std::shared_ptr<Lent>> lent_;
   uint64_t late_packets_ = 0;
+  size_t least_of_devices_ = SIZE_MAX;
   PlacementGuess guess_;  // for the next Receive
   std::vector<std::vector<uint8_t>> guessed_headers_;
   std::deque<NetworkPacket> arrived_;

@@ -73,6 +73,9 @@ class TestHost final : public Polled, private EndpointEnvironment {
   void DeregisterMemory(uint32_t port, uint64_t key) override { lanes_[port]->DeregisterMemory(key); }
   bool LendMemory(uint32_t port, const LaneMemory& memory) override { return lanes_[port]->LendMemory(memory); }
   void ReturnMemory(uint32_t port, const LaneMemory& memory) override { lanes_[port]->ReturnMemory(memory); }
+  bool ReadsFromDevice(uint32_t port, const uint8_t* payload, size_t bytes) const override {
+    return lanes_[port]->ReadsFromDevice(payload, bytes);
+  }
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override {
     lanes_[port]->ResetPath(peer, connection, entropy);
   }

@@ -105,13 +105,18 @@ uint32_t Endpoint::Impl::PlacingPorts(RegionId id) const {
   return ports;
 }
 
+uint32_t Endpoint::Impl::ReadingPorts(RegionId id) const {
+  const Region* region = context_.memory.Find(id);
+  return region == nullptr ? 0 : PlacingPorts(id) | region->lent_ports;
+}
+
 RegionId Endpoint::Impl::AddRegion(Region region) {
   if (context_.memory.HasKey(region.key)) return kUnregistered;
   for (const Port& port : context_.ports) {
     if (port.capabilities.remote_placement && region.kind != MemoryKind::kPhantom) {
       region.lane_keys[port.index] = context_.environment->RegisterMemory(port.index, region.ForLanes());
     }
-    if (port.capabilities.reads_later && region.kind == MemoryKind::kHost &&
+    if (port.capabilities.reads_later && region.kind != MemoryKind::kPhantom &&
         context_.environment->LendMemory(port.index, region.ForLanes())) {
       region.lent_ports |= static_cast<uint8_t>(1u << port.index);
     }
@@ -335,6 +340,8 @@ RegionId Endpoint::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access
   return impl_->RegisterDeviceMemory(memory, access);
 }
 uint32_t Endpoint::PlacingPorts(RegionId region) const { return impl_->PlacingPorts(region); }
+
+uint32_t Endpoint::ReadingPorts(RegionId region) const { return impl_->ReadingPorts(region); }
 void Endpoint::DeregisterMemory(RegionId region, Time now) { impl_->DeregisterMemory(region, now); }
 RemoteMemory Endpoint::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
 

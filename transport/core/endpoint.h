@@ -103,6 +103,10 @@ class EndpointEnvironment {
   virtual void ReturnMemory(uint32_t port, const LaneMemory& memory) {  // Lane::ReturnMemory
     (void)port, (void)memory;
   }
+  virtual bool ReadsFromDevice(uint32_t port, const uint8_t* payload, size_t bytes) const {  // Lane::ReadsFromDevice
+    (void)port, (void)payload, (void)bytes;
+    return false;
+  }
   virtual void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {  // Lane::ResetPath
     (void)port, (void)peer, (void)connection, (void)entropy;
   }
@@ -162,15 +166,18 @@ class Endpoint {
   // The same under a key of the application's choice, as guessable as that is, and with offsets of remote operations
   // that count from `origin` at its first byte. kUnregistered: out of ids, or the key is in use.
   RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
-  // The same for memory of a GPU, which the core never touches. Cards that took it read and write it by themselves;
-  // what must go as packets (no key of the peer's memory, an encrypted connection, an answer to a read, a port whose
-  // card did not take it) is copied packet by packet, and the endpoint waits for each copy. One that fails ends the
+  // The same for memory of a GPU, which the core never touches. Cards that took it read and write it by themselves, or
+  // read what packets take along, without a checksum of ours over it; what must go as packets all the same (no key of
+  // the peer's memory, a protected connection, an answer to a read, a port whose card did not take it), or again, is
+  // copied packet by packet, and the endpoint waits for each copy. One that fails ends the
   // connection, its operations with kConnectionClosed. A send from it of 1 byte or more waits for its receive on ports
   // that place data, so that it is written and not copied. The dma-buf stays usable while the region lives.
   // kUnregistered also with kRemoteAtomic: no processor can do atomics there.
   RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
   // Bit per port whose card reads and writes the region by itself.
   uint32_t PlacingPorts(RegionId region) const;
+  // The same, and ports whose card only reads it (Lane::LendMemory): first copies of what is sent from it.
+  uint32_t ReadingPorts(RegionId region) const;
   // At once: what arrives later for it is refused, writes and reads of peers under way end there with kRemoteAccess. A
   // connection with operations of its own that still use the region is aborted (its operations end with
   // kConnectionClosed): the peer would otherwise wait for bytes that nobody may read or place any more.

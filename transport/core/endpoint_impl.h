@@ -47,6 +47,7 @@ class Endpoint::Impl {
 
   RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
   uint32_t PlacingPorts(RegionId id) const;
+  uint32_t ReadingPorts(RegionId id) const;
 
   // Completes what of it only the endpoint knows: keys of lanes and its number.
   RegionId AddRegion(Region region);

@@ -66,7 +66,8 @@ struct Engine::PortState {
     held_next = 0;
     if (held_bytes.size() < rest.size()) held_bytes.resize(rest.size());
     for (const TxSegment& segment : rest) {
-      if (segment.kind != SegmentKind::kPacket) continue;
+      // What only a card can read cannot be kept, should its owner have it back: it is lost, and comes again.
+      if (segment.kind != SegmentKind::kPacket || segment.on_device) continue;
       std::vector<uint8_t>& bytes = held_bytes[held.size()];
       bytes.assign(segment.header, segment.header + segment.header_bytes);
       if (segment.payload != nullptr) {
@@ -278,6 +279,10 @@ void Engine::DeregisterMemory(uint32_t port, uint64_t key) { lanes_[port]->Dereg
 bool Engine::LendMemory(uint32_t port, const LaneMemory& memory) { return lanes_[port]->LendMemory(memory); }
 
 void Engine::ReturnMemory(uint32_t port, const LaneMemory& memory) { lanes_[port]->ReturnMemory(memory); }
+
+bool Engine::ReadsFromDevice(uint32_t port, const uint8_t* payload, size_t bytes) const {
+  return lanes_[port]->ReadsFromDevice(payload, bytes);
+}
 
 void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) {
   lanes_[port]->ResetPath(peer, connection, entropy);

@@ -83,6 +83,7 @@ class Engine final : private EndpointEnvironment {
   void DeregisterMemory(uint32_t port, uint64_t key) override;
   bool LendMemory(uint32_t port, const LaneMemory& memory) override;
   void ReturnMemory(uint32_t port, const LaneMemory& memory) override;
+  bool ReadsFromDevice(uint32_t port, const uint8_t* payload, size_t bytes) const override;
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
   void FenceWrites(uint32_t port, ConnectionId connection) override;

@@ -90,6 +90,8 @@ struct TxSegment {
   bool expendable = false;     // an answer to somebody who may not exist: dropped rather than that others wait for it
   bool payload_stays = false;  // packets: what is at `payload` is its owner's, who leaves it as it is until the packet
                                // has arrived; should he not, its receiver finds out by a checksum
+  bool on_device = false;      // packets whose payload stays: it is in memory of a GPU, and ReadsFromDevice said that
+                               // the card reads it; nobody else may, so what can no longer leave that way is dropped
   bool telemetry = false;      // packets: ask switches for in-band telemetry; without the capability ignored
   uint16_t entropy = 0;        // in [0, capabilities().entropies): chooses the route; who gets a packet of entropy 0
                                // can answer to its source
@@ -202,7 +204,7 @@ class Lane {
     return 0;
   }
   virtual void DeregisterMemory(uint64_t key) { (void)key; }
-  // Why the last RegisterMemory answered 0, for people, with the lane's name.
+  // Why the last RegisterMemory answered 0, or LendMemory false, for people, with the lane's name.
   virtual std::string memory_problem() const { return std::string(name()) + ": it places no data by itself"; }
 
   // Lanes with remote_placement: a path stays silent, although what was written on it should have been acknowledged.
@@ -211,15 +213,22 @@ class Lane {
   virtual void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) {
     (void)peer, (void)connection, (void)entropy;
   }
-  // Lanes that read later: payloads may be read from this memory of the host, until ReturnMemory is told the same.
-  // False: they are not, and it need not be returned.
+  // Lanes that read later: payloads may be read from this memory, until ReturnMemory is told the same. False: they are
+  // not, and it need not be returned.
   virtual bool LendMemory(const LaneMemory& memory) {
     (void)memory;
     return false;
   }
   // No payload that is sent from now on is read from it. For what was sent before, the lane keeps the pages that were
-  // there: their owner may do with his addresses what he likes.
+  // there: their owner may do with his addresses what he likes. But with those of a GPU only when all that was sent
+  // from them has arrived, or the lane has closed.
   virtual void ReturnMemory(const LaneMemory& memory) { (void)memory; }
+  // Whether packets could have these bytes as their payloads now, which lie in memory of a GPU that was lent: the card
+  // reads them, and the processor does not.
+  virtual bool ReadsFromDevice(const uint8_t* payload, size_t bytes) const {
+    (void)payload, (void)bytes;
+    return false;
+  }
 
   // Lanes with remote_placement: nothing that was written for this connection of the peer is read from memory any more.
   virtual void EndWrites(uint32_t peer, uint32_t connection) { (void)peer, (void)connection; }

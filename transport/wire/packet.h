@@ -41,7 +41,7 @@ enum class PacketType : uint8_t {
 enum Flag : uint8_t {
   kAckNow = 1,          // data: acknowledge without delay
   kHasImmediate = 2,    // data: the immediate field counts
-  kNoPayloadCrc = 4,    // data: payload crc is not set (phantom payloads, or switched off)
+  kNoPayloadCrc = 4,    // data: payload crc is not set (phantom, read by a card alone, or switched off)
   kRetransmission = 8,  // data: this segment was sent before
   kLastOfBacklog = 16,  // data: nothing more to send after it for now, or all of its message
   kHasFrames = 32,      // data: control frames (frames.h) end the header

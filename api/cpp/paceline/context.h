@@ -212,11 +212,14 @@ class Context {
   // they reach it with RemoteMemory{.key = key, .bytes = ~0}. Their offsets count from `origin` at the first byte.
   Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
   // The same for memory of a GPU, at the address by which the CUDA driver knows it, on lanes whose cards read and write
-  // it by themselves (`verbs`). What must go as packets (encrypted connections, receives whose memory the peer's card
-  // does not know, answers to reads of peers) is copied, packet by packet, and progress waits for each copy: where that
-  // is the rule it is better to stage. A copy that fails ends its connection: operations end with kConnectionClosed. A
-  // send of 1 byte or more from it completes only when it is in the buffer of a receive.
-  // Received, read or written means that the card has written it. Whether kernels see that without a flush the GPU says
+  // it by themselves (`verbs`), or read what is sent (`dpdk` with card_reads=1; no checksum of ours is over that). What
+  // must go as packets otherwise (encrypted connections, receives whose memory the peer's card does not know, answers
+  // to reads of peers, over `dpdk` all that comes) is copied, packet by packet, and progress waits for each copy: where
+  // that is the rule it is better to stage. A copy that fails ends its connection: operations end with
+  // kConnectionClosed. Over `verbs` a send of 1 byte or more from it completes only when it is in the buffer of a
+  // receive. Over `dpdk` what operations that end with kConnectionClosed had sent may still be in the card's queue:
+  // leave the memory as it is until the context has ended. Received, read or written means that the card, or the CUDA
+  // driver, has written it. Whether kernels see that without a flush the GPU says
   // (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING); to flush (cuFlushGPUDirectRDMAWrites) is up to the caller.
   // kInvalidArgument: kRemoteAtomic, which GPU memory here does not have, or values that make no sense. kUnavailable:
   // no driver, the GPU's primary context is not there (it is the program's to make), or the driver cannot copy.

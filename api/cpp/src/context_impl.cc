@@ -339,7 +339,7 @@ Result<RegionId> ContextImpl::RegisterDeviceMemory(void* base, uint64_t bytes, u
                                                             access);
     if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
     Status status = copier_.Prepare(memory.ordinal);
-    if (endpoint().PlacingPorts(region) == 0) status = Status(StatusCode::kUnimplemented, MemoryProblems());
+    if (endpoint().ReadingPorts(region) == 0) status = Status(StatusCode::kUnimplemented, MemoryProblems());
     if (!status.ok()) {
       endpoint().DeregisterMemory(region, MonotonicNow());
       return status;

@@ -384,7 +384,8 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     TxMessage* message = packet.message;
     if (message->data != nullptr) packet.payload = message->data + packet.offset;
     if (message->device != kNoDevice && packet.bytes > 0 && !packet.write) {
-      packet.payload = CopyFromDevice(*message, packet.offset, packet.bytes);
+      packet.on_device = IsReadByCard(packet);
+      if (!packet.on_device) packet.payload = CopyFromDevice(*message, packet.offset, packet.bytes);
       if (packet.payload == nullptr) break;
     }
     if (packet.retransmission) {
@@ -475,8 +476,8 @@ void Sender::AllSent(TxMessage* message) {
 // How many packets from this one on, of at most `room`, can leave as a run.
 uint32_t Sender::RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const {
   const TxMessage& message = *packet.message;
-  if (room < 2 || message.single || packet.bytes < peer_->segment_bytes || message.device != kNoDevice ||
-      packet.write || MayRide(packet)) {
+  if (room < 2 || message.single || packet.bytes < peer_->segment_bytes ||
+      (message.device != kNoDevice && !packet.on_device) || packet.write || MayRide(packet)) {
     return 1;
   }
   uint64_t most = std::min<uint64_t>(room, message.unsent_bytes() / packet.bytes);  // (the last may be shorter)
@@ -487,6 +488,10 @@ uint32_t Sender::RunLength(const Packet& packet, const Flow& flow, const Allowan
   }
   if (allowance.window_bytes - flow.in_flight < most * packet.bytes) {
     most = (allowance.window_bytes - flow.in_flight) / packet.bytes;
+  }
+  if (packet.on_device &&
+      !context_->environment->ReadsFromDevice(packet.local_port, packet.payload, most * packet.bytes)) {
+    return 1;
   }
   return static_cast<uint32_t>(std::max<uint64_t>(most, 1));
 }

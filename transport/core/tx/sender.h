@@ -171,6 +171,7 @@ class Sender {
     bool retransmission = false;
     uint32_t ack_from = kNoAck;  // these of the run, counted from 0, ask for an acknowledgement at once
     bool write = false;          // by remote placement
+    bool on_device = false;      // the port's card reads the payload in memory of a GPU
     Time leaves_at;              // the first; zero: all leave at once
     Duration gap;                // between two of the run
   };
@@ -211,6 +212,9 @@ class Sender {
   uint64_t DeviceKey(const TxMessage& message, uint32_t local_port) const;
   // A card behind another port can read and place the message, this one's cannot, or not yet: that port is to send it.
   bool LeaveToCard(const TxMessage& message, uint32_t local_port, Time now);
+  // The card reads the payload itself, when it sends it: nobody computes a checksum or a cipher over it. Not of what
+  // may be acknowledged, or changed by its owner, before that.
+  bool IsReadByCard(const Packet& packet) const;
   // The bytes in host memory, until the next burst; nullptr: the copy failed, and the connection ends.
   const uint8_t* CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes);
 

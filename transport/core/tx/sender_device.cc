@@ -20,6 +20,16 @@ bool Sender::LeaveToCard(const TxMessage& message, uint32_t local_port, Time now
   return placing != 0;
 }
 
+bool Sender::IsReadByCard(const Packet& packet) const {
+  const TxMessage& message = *packet.message;
+  const bool may_be_late = packet.retransmission || packet.kind != Outstanding::Kind::kSegment;
+  const bool is_lent_out = message.kind == wire::MessageKind::kSend || message.kind == wire::MessageKind::kWrite;
+  if (may_be_late || !is_lent_out || context_->trailer_bytes > 0) return false;
+  const Region* region = context_->memory.Find(message.region);
+  return region != nullptr && (region->lent_ports >> packet.local_port & 1) != 0 &&
+         context_->environment->ReadsFromDevice(packet.local_port, packet.payload, packet.bytes);
+}
+
 const uint8_t* Sender::CopyFromDevice(const TxMessage& message, uint64_t offset, uint32_t bytes) {
   return context_->device_copies.FromDevice(peer_->local_connection, message.device, message.data + offset, bytes);
 }

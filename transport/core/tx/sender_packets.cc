@@ -85,7 +85,8 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
 
   floor_told_ = outstanding_.begin();
   wire::DataHeader header = HeaderOf(packet, flow, psn, std::max(now, packet.leaves_at));
-  const bool checked = segment.payload != nullptr && peer_->payload_crc;
+  const bool checked = segment.payload != nullptr && peer_->payload_crc && !packet.on_device;
+  segment.payload_stays = segment.on_device = packet.on_device;
   if (checked) {
     header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
     // What is sent again may be acknowledged by its first copy, so that its owner has it back before it is read.

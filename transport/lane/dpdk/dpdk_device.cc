@@ -118,6 +118,9 @@ absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
     } else if (key == "send_on_time") {
       if (value != "0" && value != "1") return Wrong(device.name, key, value, "write 1 or 0");
       device.send_on_time = value == "1";
+    } else if (key == "card_reads") {
+      if (value != "0" && value != "1") return Wrong(device.name, key, value, "write 1 or 0");
+      device.card_reads = value == "1";
     } else {
       absl::StrAppend(&device.devargs, ",", parts[i]);
     }

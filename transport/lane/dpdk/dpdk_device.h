@@ -10,6 +10,8 @@
 //                                              there will be, by the name that it has there
 //   send_on_time=1                             packets of a paced flow are given to the port ahead, with the time at
 //                                              which each is to leave, 0 or 1
+//   card_reads=1                               registered memory, GPUs' too, is mapped by the card's driver, and the
+//                                              card reads payloads where they lie, 0 or 1
 // All others are the driver's and go to DPDK with the name.
 //
 // Thread rule: pure functions.
@@ -37,6 +39,7 @@ struct DpdkDevice {
   uint16_t udp_port = kDefaultUdpPort;
   uint16_t queues = 0;  // in each direction; 0: see ChooseDpdkQueues
   bool send_on_time = false;
+  bool card_reads = false;
   bool is_own_pair = false;  // OpenMemifPair's: at the other end is a process of this user, and no switch
 };
 

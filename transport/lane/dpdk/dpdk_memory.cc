@@ -1,5 +1,6 @@
 #include "transport/lane/dpdk/dpdk_memory.h"
 
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_memory.h>
@@ -34,7 +35,7 @@ PageRange PagesIn(const LaneMemory& memory) {
   return {begin, std::max(begin, end)};
 }
 
-// What the process has mapped for all its cards: those of vfio-pci share one table.
+// What the process has mapped for all its cards.
 class CardMappings {
  public:
   static CardMappings& Get() {
@@ -42,54 +43,90 @@ class CardMappings {
     return *mappings;
   }
 
-  absl::Status Add(const PageRange& pages) {
+  // `device`: see CardMapping.
+  absl::Status Add(rte_device* device, const PageRange& pages) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto next = mappings_.lower_bound(pages.begin);
-    if (next != mappings_.end() && next->first == pages.begin && next->second.end == pages.end && !next->second.ends) {
+    const auto next = mappings_.lower_bound({device, pages.begin});
+    const bool is_mapped = next != mappings_.end() && next->first == Place{device, pages.begin};
+    if (is_mapped && next->second.end == pages.end && !next->second.ends) {
       ++next->second.ports;
       return absl::OkStatus();
     }
-    const bool meets_next = next != mappings_.end() && next->first < pages.end;
-    const bool meets_previous = next != mappings_.begin() && std::prev(next)->second.end > pages.begin;
-    if (meets_next || meets_previous) return absl::AlreadyExistsError("it overlaps other memory that is mapped");
+    if (is_mapped) return Overlaps();
+    if (absl::Status status = Register(pages); !status.ok()) return status;
+    if (Map(device, pages) != 0) {
+      absl::Status status = Failed(device == nullptr ? "the IOMMU does not map it" : "the driver does not map it",
+                                   device == nullptr ? errno : rte_errno);
+      Unregister(pages);
+      return status;
+    }
+    mappings_[{device, pages.begin}] = {.end = pages.end};
+    return absl::OkStatus();
+  }
+
+  // Its owner is about to give these pages back: from now on others may be at these addresses.
+  void End(rte_device* device, const PageRange& pages) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    mappings_.find({device, pages.begin})->second.ends = true;
+  }
+
+  void Remove(rte_device* device, const PageRange& pages) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = mappings_.find({device, pages.begin});
+    if (--found->second.ports > 0) return;
+    if (device == nullptr) {
+      rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD, pages.begin, pages.begin, pages.bytes());
+    } else {
+      rte_dev_dma_unmap(device, pages.base(), pages.begin, pages.bytes());
+    }
+    Unregister(pages);
+    mappings_.erase(found);
+  }
+
+ private:
+  using Place = std::pair<rte_device*, uintptr_t>;  // the first page
+  struct Mapping {
+    uintptr_t end = 0;
+    uint32_t ports = 1;
+    bool ends = false;  // no other port may have it
+  };
+  struct Registered {
+    uintptr_t end = 0;
+    uint32_t mappings = 1;
+  };
+
+  static absl::Status Overlaps() { return absl::AlreadyExistsError("it overlaps other memory that is mapped"); }
+  static absl::Status Failed(const char* what, int error) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, " (", rte_strerror(error), "): ", LastDpdkErrors()));
+  }
+  static int Map(rte_device* device, const PageRange& pages) {
+    if (device != nullptr) return rte_dev_dma_map(device, pages.base(), pages.begin, pages.bytes());
+    return rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, pages.begin, pages.begin, pages.bytes());
+  }
+  // With DPDK, which keeps account of it once for all cards.
+  absl::Status Register(const PageRange& pages) {
+    const auto next = registered_.lower_bound(pages.begin);
+    if (next != registered_.end() && next->first == pages.begin && next->second.end == pages.end) {
+      ++next->second.mappings;
+      return absl::OkStatus();
+    }
+    const bool meets_next = next != registered_.end() && next->first < pages.end;
+    const bool meets_previous = next != registered_.begin() && std::prev(next)->second.end > pages.begin;
+    if (meets_next || meets_previous) return Overlaps();
     // The larger the pages are said to be, the less DPDK has to remember.
     const uintptr_t page = (pages.begin | pages.bytes()) & -(pages.begin | pages.bytes());
     if (IsKnownToDpdk(pages)) return absl::FailedPreconditionError("DPDK has it mapped already");
     if (rte_extmem_register(pages.base(), pages.bytes(), nullptr, 0, page) != 0) {
       return Failed("DPDK does not take it", rte_errno);
     }
-    if (rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD, pages.begin, pages.begin, pages.bytes()) != 0) {
-      absl::Status status = Failed("the IOMMU does not map it", errno);
-      rte_extmem_unregister(pages.base(), pages.bytes());
-      return status;
-    }
-    mappings_[pages.begin] = {.end = pages.end};
+    registered_[pages.begin] = {.end = pages.end};
     return absl::OkStatus();
   }
-
-  // Its owner is about to give these pages back: from now on others may be at these addresses.
-  void End(const PageRange& pages) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    mappings_.find(pages.begin)->second.ends = true;
-  }
-
-  void Remove(const PageRange& pages) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = mappings_.find(pages.begin);
-    if (--found->second.ports > 0) return;
-    rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD, pages.begin, pages.begin, pages.bytes());
+  void Unregister(const PageRange& pages) {
+    const auto found = registered_.find(pages.begin);
+    if (--found->second.mappings > 0) return;
     rte_extmem_unregister(pages.base(), pages.bytes());
-    mappings_.erase(found);
-  }
-
- private:
-  struct Mapping {
-    uintptr_t end = 0;
-    uint32_t ports = 1;
-    bool ends = false;  // no other port may have it
-  };
-  static absl::Status Failed(const char* what, int error) {
-    return absl::ResourceExhaustedError(absl::StrCat(what, " (", rte_strerror(error), "): ", LastDpdkErrors()));
+    registered_.erase(found);
   }
   // Memory of its own, or of the application's that was registered with it, in any part of the range: mapping it again
   // would succeed, and unmapping it take it from whoever had it.
@@ -102,7 +139,8 @@ class CardMappings {
   }
 
   std::mutex mutex_;
-  std::map<uintptr_t, Mapping> mappings_;  // by their first page
+  std::map<Place, Mapping> mappings_;
+  std::map<uintptr_t, Registered> registered_;  // by their first page
 };
 
 }  // namespace
@@ -116,7 +154,7 @@ bool DpdkMemory::CanMapFor(const std::string& pci_address) {
 
 void DpdkMemory::UnmapAll() {
   for (std::vector<Pages>* list : {&lent_, &returned_}) {
-    for (const Pages& pages : *list) CardMappings::Get().Remove({pages.begin, pages.end});
+    for (const Pages& pages : *list) CardMappings::Get().Remove(mapping_.device, {pages.begin, pages.end});
     list->clear();
   }
   waiting_.clear();
@@ -124,17 +162,30 @@ void DpdkMemory::UnmapAll() {
 
 absl::Status DpdkMemory::Lend(const LaneMemory& memory) {
   const PageRange range = PagesIn(memory);
-  if (memory.on_device() || range.bytes() == 0) return absl::InvalidArgumentError("there is no page of the host's");
+  if (memory.on_device() && !mapping_.takes_devices) {
+    return absl::InvalidArgumentError("memory of a GPU is read by cards with card_reads=1 only");
+  }
+  if (range.bytes() == 0) return absl::InvalidArgumentError("there is no whole page in it");
+  absl::Status status = Lend(range.begin, range.end);
+  if (status.ok() && memory.on_device() && !waiting_.empty() && waiting_.back().begin == range.begin &&
+      waiting_.back().end == range.end) {
+    waiting_.pop_back();
+    return absl::FailedPreconditionError("it overlaps other memory that is mapped");
+  }
+  return status;
+}
+
+absl::Status DpdkMemory::Lend(uintptr_t begin, uintptr_t end) {
   for (Pages& lent : lent_) {
-    if (lent.begin != range.begin || lent.end != range.end) continue;
+    if (lent.begin != begin || lent.end != end) continue;
     ++lent.times;
     return absl::OkStatus();
   }
-  absl::Status status = CardMappings::Get().Add(range);
+  absl::Status status = CardMappings::Get().Add(mapping_.device, {begin, end});
   if (status.ok()) {
-    Insert(range.begin, range.end);
+    Insert(begin, end);
   } else if (absl::IsAlreadyExists(status)) {
-    waiting_.emplace_back(range.begin, range.end);
+    waiting_.emplace_back(begin, end);
   } else {
     return status;
   }
@@ -156,21 +207,19 @@ void DpdkMemory::Return(const LaneMemory& memory) {
   }
   const auto at = std::find_if(lent_.begin(), lent_.end(), is_it);
   if (at == lent_.end() || --at->times > 0) return;
-  CardMappings::Get().End(range);
+  CardMappings::Get().End(mapping_.device, range);
   returned_.push_back(std::move(*at));
   lent_.erase(at);
   MakeChanges();
 }
 
 void DpdkMemory::MakeChanges() {
-  std::erase_if(returned_, [](const Pages& pages) {
+  std::erase_if(returned_, [this](const Pages& pages) {
     if (pages.loans.any()) return false;
-    CardMappings::Get().Remove({pages.begin, pages.end});
+    CardMappings::Get().Remove(mapping_.device, {pages.begin, pages.end});
     return true;
   });
-  for (const Pages& pages : std::exchange(waiting_, {})) {
-    Lend({.base = reinterpret_cast<void*>(pages.begin), .bytes = pages.end - pages.begin}).IgnoreError();
-  }
+  for (const Pages& pages : std::exchange(waiting_, {})) Lend(pages.begin, pages.end).IgnoreError();
 }
 
 const PayloadLoans* DpdkMemory::Find(const uint8_t* data, size_t bytes) const {

@@ -7,7 +7,13 @@
 // and so in memory, until no buffer refers to them: the card reads what its owner left there, or has put there since,
 // which a receiver finds out by the checksum, but never pages of somebody else.
 //
-// By rte_extmem_register and rte_vfio_container_dma_map (DPDK 22.11, rte_memory.h and rte_vfio.h).
+// Memory of a GPU is lent likewise, to cards whose driver reaches it (that of mlx5 does where the kernel module
+// nvidia_peermem is loaded); the processor does not touch it here. Its pages are the GPU's driver's: when that frees
+// them, the card can read them no more. And no checksum tells of what was put there: so its owner has to leave it alone
+// for longer (Lane::ReturnMemory).
+//
+// By rte_extmem_register, and rte_vfio_container_dma_map or rte_dev_dma_map (DPDK 22.11, rte_memory.h, rte_vfio.h and
+// rte_dev.h).
 //
 // Thread rule: the engine's thread of the port. Mappings, which ports of one process share, are locked, on the control
 // path alone.
@@ -19,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "transport/lane/dpdk/card_mapping.h"
 #include "transport/lane/dpdk/payload_loans.h"
 #include "transport/lane/lane.h"
 
@@ -26,17 +33,17 @@ namespace paceline {
 
 class DpdkMemory {
  public:
-  DpdkMemory() = default;
+  explicit DpdkMemory(CardMapping mapping = {}) : mapping_(mapping) {}
   ~DpdkMemory() { UnmapAll(); }
   DpdkMemory(const DpdkMemory&) = delete;
   DpdkMemory& operator=(const DpdkMemory&) = delete;
 
-  // Whether memory can be mapped for the card at this PCI address: vfio-pci has handed it over, behind an IOMMU, so
-  // that it can use the process's own addresses.
+  // Whether memory can be mapped in the table of vfio-pci for the card at this PCI address: that has handed it over,
+  // behind an IOMMU, so that it can use the process's own addresses.
   static bool CanMapFor(const std::string& pci_address);
 
-  // Not OK: it cannot be mapped. OK: it is, or will be as soon as what overlaps it is mapped no more: of regions that
-  // overlap, and are not the same, one is mapped.
+  // Not OK: it cannot be mapped. OK: it is, or (memory of the host) will be as soon as what overlaps it is mapped no
+  // more: of regions that overlap, and are not the same, one is mapped.
   absl::Status Lend(const LaneMemory& memory);
   void Return(const LaneMemory& memory);
 
@@ -58,8 +65,10 @@ class DpdkMemory {
     PayloadLoans loans;
   };
 
+  absl::Status Lend(uintptr_t begin, uintptr_t end);
   void Insert(uintptr_t begin, uintptr_t end);
 
+  const CardMapping mapping_;
   std::vector<Pages> lent_;  // by address; none overlap
   std::vector<Pages> returned_;
   std::vector<Pages> waiting_;  // lent, not mapped; each once for every time

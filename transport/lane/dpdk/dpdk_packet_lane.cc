@@ -39,13 +39,14 @@ class DpdkLane final : public Lane {
   DpdkLane(std::unique_ptr<DpdkPort> port, FileDescriptor lock, const DpdkDevice& device,
            const DpdkLaneOptions& options)
       : lock_(std::move(lock)),
+        memory_(port->traits().mapping),
         port_(std::move(port)),
         own_(MakeFlow(*port_, device, options)),
         address_(ToLaneAddress(own_.version, own_.source, own_.source_port)),
         capabilities_(MakeCapabilities(*port_, own_, options)),
         neighbours_({own_.source_mac, own_.version, own_.source, device.prefix_bits, device.gateway}),
         peers_(own_, &neighbours_),
-        sender_(port_.get(), &memory_, &neighbours_, capabilities_.max_packet_bytes),
+        sender_(port_.get(), &memory_, &neighbours_, own_.version, capabilities_.max_packet_bytes),
         receiver_(port_.get(), &neighbours_, own_) {
     name_ = absl::StrCat("dpdk:", port_->name(), " ", FormatLaneAddress(address_));
     if (const std::string& shortfall = port_->traits().queue_shortfall; !shortfall.empty()) {
@@ -73,6 +74,10 @@ class DpdkLane final : public Lane {
   size_t Receive(std::span<RxSegment> out, Time now) override;
   bool LendMemory(const LaneMemory& memory) override;
   void ReturnMemory(const LaneMemory& memory) override { memory_.Return(memory); }
+  bool ReadsFromDevice(const uint8_t* payload, size_t bytes) const override {
+    return sender_.ReadsFromDevice(payload, bytes);
+  }
+  std::string memory_problem() const override { return absl::StrCat(name_, ": ", memory_problem_); }
 
  private:
   static FrameFlow MakeFlow(const DpdkPort& port, const DpdkDevice& device, const DpdkLaneOptions& options);
@@ -100,6 +105,7 @@ class DpdkLane final : public Lane {
   Time next_look_;
   Time next_restart_;
   bool conflict_is_said_ = false, shortage_is_said_ = false;
+  std::string memory_problem_ = "it copies payload into its buffers";
   uint64_t missed_ = 0;  // packets, as the port counts those that found no buffer
 };
 
@@ -169,6 +175,7 @@ void DpdkLane::ChangeMemory() {
 bool DpdkLane::LendMemory(const LaneMemory& memory) {
   ChangeMemory();
   const absl::Status status = memory_.Lend(memory);
+  if (!status.ok()) memory_problem_ = std::string(status.message());
   if (!status.ok() && status.code() == absl::StatusCode::kResourceExhausted &&
       !std::exchange(shortage_is_said_, true)) {
     std::fprintf(stderr, "paceline: %s: payload in %zu bytes of memory is copied, not read by the card: %s.\n",

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -35,6 +36,7 @@ constexpr unsigned kCacheBuffers = 64;
 // That net_af_xdp keeps of each pair of queues, whatever their sizes: 2048 to receive into, and as many that were sent.
 constexpr unsigned kAfXdpBuffers = 4096;
 constexpr char kMemif[] = "net_memif";
+constexpr char kMlx5[] = "mlx5_";    // how the names of its drivers begin
 constexpr uint32_t kLeastMtu = 576;  // RFC 791
 constexpr uint32_t kFrameOverhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 // What drivers of cards want room for in a receive buffer beside the frame: two VLAN tags, and the header of a
@@ -148,6 +150,15 @@ absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached, 
   return absl::NotFoundError(absl::StrCat("DPDK attached ", device.devargs, " but no port has that name"));
 }
 
+// The driver of mlx5 copies the first bytes of packets into its queue, unless this flag tells it not to (DPDK 22.11,
+// rte_pmd_mlx5.h). It has to be known before the port is started. 0: there is no bit left for it.
+uint64_t RegisterNotInline() {
+  rte_mbuf_dynflag flag{};
+  std::snprintf(flag.name, sizeof(flag.name), "%s", "mlx5_fine_granularity_inline");
+  const int bit = rte_mbuf_dynflag_register(&flag);
+  return bit < 0 ? 0 : uint64_t{1} << bit;
+}
+
 }  // namespace
 
 absl::Status DpdkPort::Failed(const char* what, int error) const {
@@ -183,7 +194,20 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   const bool takes_pieces = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   traits_.copies_while_sending = software != nullptr && software->copies_while_sending && takes_pieces &&
                                  !absl::StrContains(device.devargs, "zero-copy=yes");
-  traits_.reads_later = traits_.physical && takes_pieces && DpdkMemory::CanMapFor(rte_dev_name(info.device));
+  const bool maps_itself = absl::StartsWith(traits_.driver, kMlx5);
+  traits_.reads_later = traits_.physical && takes_pieces &&
+                        (DpdkMemory::CanMapFor(rte_dev_name(info.device)) || (device.card_reads && maps_itself));
+  if (device.card_reads) {
+    if (!maps_itself || !takes_pieces || absl::StrContains(device.devargs, "txq_inline_min")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("DPDK port ", name_,
+                       ": card_reads=1: is for cards whose driver is mlx5, without txq_inline_min, "
+                       "not for ",
+                       traits_.driver, " (cards of vfio-pci read memory of the host without it)"));
+    }
+    traits_.not_inline = RegisterNotInline();
+    traits_.mapping = {.device = info.device, .takes_devices = traits_.not_inline != 0};
+  }
   traits_.finishes_udp_checksums = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.checks_udp_checksums = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_UDP_CKSUM) != 0;
   traits_.stamps_arrivals = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP) != 0;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/base/time.h"
+#include "transport/lane/dpdk/card_mapping.h"
 #include "transport/lane/dpdk/dpdk_device.h"
 #include "transport/lane/dpdk/dpdk_packet_times.h"
 #include "transport/lane/dpdk/memif_relay.h"
@@ -29,8 +30,10 @@ struct DpdkPortTraits {
   // The driver has copied what a buffer refers to when its send call returns, and takes buffers in pieces: payload then
   // leaves from where it lies.
   bool copies_while_sending = false;
-  // A card that takes buffers in pieces and reads them later, and for which memory can be mapped (DpdkMemory).
+  // A card that takes buffers in pieces and reads them later, and for which memory can be mapped (DpdkMemory), so.
   bool reads_later = false;
+  CardMapping mapping;
+  uint64_t not_inline = 0;              // of a packet whose bytes only the card may read (rte_mbuf::ol_flags)
   bool finishes_udp_checksums = false;  // of what is sent
   bool checks_udp_checksums = false;    // of what arrives
   bool stamps_arrivals = false;         // it says so; see DpdkPort::packet_times

@@ -24,9 +24,13 @@ uint16_t SourcePort(uint16_t own, uint16_t entropy) {
 
 }  // namespace
 
-DpdkSender::DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours,
+DpdkSender::DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours, IpVersion version,
                        uint32_t max_packet_bytes)
-    : port_(port), memory_(memory), neighbours_(neighbours), max_packet_bytes_(max_packet_bytes) {
+    : port_(port),
+      memory_(memory),
+      neighbours_(neighbours),
+      is_v4_(version == IpVersion::kV4),
+      max_packet_bytes_(max_packet_bytes) {
   held_.reserve(kMostHeld);
 }
 
@@ -37,6 +41,7 @@ DpdkSender::~DpdkSender() {
 bool DpdkSender::Sendable(const TxSegment& segment, const DpdkPeers& peers) const {
   if (segment.kind != SegmentKind::kPacket || SizeOf(segment) > max_packet_bytes_) return false;
   if (segment.payload == nullptr && segment.payload_bytes > 0) return false;  // phantom: for simulated lanes only
+  if (segment.on_device && LoanFor(segment) == nullptr) return false;         // it was given back meanwhile
   return peers.Find(segment.peer) != nullptr;
 }
 
@@ -57,6 +62,12 @@ size_t DpdkSender::WriteHeaders(const TxSegment& segment, const DpdkPeers::Peer&
   return bytes;
 }
 
+// Over IPv6 somebody has to compute the UDP checksum: the card, or nobody else could.
+bool DpdkSender::ReadsFromDevice(const uint8_t* payload, size_t bytes) const {
+  const bool is_left_alone = port_->traits().finishes_udp_checksums || is_v4_;
+  return is_left_alone && bytes >= kCardReferFrom && memory_->Find(payload, bytes) != nullptr;
+}
+
 const PayloadLoans* DpdkSender::LoanFor(const TxSegment& segment) const {
   if (port_->traits().copies_while_sending) return segment.payload_bytes >= kReferFrom ? &brief_ : nullptr;
   const bool is_lasting = segment.payload_stays && segment.payload_bytes >= kCardReferFrom;
@@ -70,6 +81,10 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
   const PayloadLoans* loans = may_refer ? LoanFor(segment) : nullptr;
   rte_mbuf* reference = loans != nullptr ? rte_pktmbuf_alloc(port_->references()) : nullptr;
   const bool refer = reference != nullptr;  // without one left it is copied: a frame has room for all of it
+  if (segment.on_device && !refer) {
+    rte_pktmbuf_free(frame);
+    return nullptr;
+  }
 
   if (segment.leaves_at > Time()) port_->packet_times()->LeaveAt(*frame, segment.leaves_at);
   auto* out = rte_pktmbuf_mtod(frame, uint8_t*);
@@ -95,6 +110,10 @@ rte_mbuf* DpdkSender::Build(const TxSegment& segment, const DpdkPeers::Peer& pee
                               reinterpret_cast<rte_iova_t>(segment.payload), length, loans->Add());
     reference->data_off = 0;
     reference->data_len = length;
+    if (segment.on_device) {
+      frame->ol_flags |= port_->traits().not_inline;
+      reference->ol_flags |= port_->traits().not_inline;
+    }
     frame->next = reference;
     frame->nb_segs = 2;
     frame->pkt_len += length;

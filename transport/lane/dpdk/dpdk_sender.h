@@ -4,7 +4,8 @@
 // referred to where it lies: all of it where the driver copies by itself while it sends
 // (DpdkPortTraits::copies_while_sending), and where a card reads it later what stays and was lent (DpdkMemory). Small
 // ones are always copied, which costs less than a second buffer, and so are all while there is no buffer to refer by.
-// That is on loan (PayloadLoans) until the driver lets go of the buffer.
+// That is on loan (PayloadLoans) until the driver lets go of the buffer. What is in memory of a GPU is never touched:
+// it waits for a buffer, and is dropped where it would have to be copied.
 //
 // What is for a neighbour that is being asked for waits here, within a bound.
 //
@@ -32,8 +33,10 @@ class DpdkSender {
  public:
   static constexpr size_t kMostHeld = 64;  // frames that wait for neighbours
 
-  // The pointers outlive this. `max_packet_bytes`: larger segments are dropped and counted.
-  DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours, uint32_t max_packet_bytes);
+  // The pointers outlive this. `version`: of the port's address. `max_packet_bytes`: larger segments are dropped and
+  // counted.
+  DpdkSender(const DpdkPort* port, const DpdkMemory* memory, Neighbours* neighbours, IpVersion version,
+             uint32_t max_packet_bytes);
   ~DpdkSender();
   DpdkSender(const DpdkSender&) = delete;
   DpdkSender& operator=(const DpdkSender&) = delete;
@@ -47,6 +50,9 @@ class DpdkSender {
   // Neighbours became known, or are given up: what waited for them leaves, or is dropped, as all is of a port that is
   // not usable.
   void ReleaseHeld(bool usable, LaneCounters& counters);
+
+  // See Lane::ReadsFromDevice.
+  bool ReadsFromDevice(const uint8_t* payload, size_t bytes) const;
 
  private:
   static constexpr size_t kBatch = 32;
@@ -82,6 +88,7 @@ class DpdkSender {
   const DpdkMemory* memory_;
   PayloadLoans brief_;  // of what is read before Send returns
   Neighbours* neighbours_;
+  const bool is_v4_;
   uint32_t max_packet_bytes_;
   BurstHeaders headers_;
   std::array<rte_mbuf*, kBatch> batch_{};

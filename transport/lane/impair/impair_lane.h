@@ -48,7 +48,8 @@ class ImpairLane final : public Lane {
   size_t Receive(std::span<RxSegment> out, Time now) override;
   uint64_t RegisterMemory(const LaneMemory& memory) override { return inner_->RegisterMemory(memory); }
   void DeregisterMemory(uint64_t key) override { inner_->DeregisterMemory(key); }
-  bool LendMemory(const LaneMemory& memory) override { return inner_->LendMemory(memory); }
+  // What is damaged or held up here the processor has to read.
+  bool LendMemory(const LaneMemory& memory) override { return !memory.on_device() && inner_->LendMemory(memory); }
   void ReturnMemory(const LaneMemory& memory) override { inner_->ReturnMemory(memory); }
   std::string memory_problem() const override { return inner_->memory_problem(); }
   void ResetPath(uint32_t peer, uint32_t connection, uint16_t entropy) override {

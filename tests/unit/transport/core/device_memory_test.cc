@@ -273,6 +273,8 @@ TEST_P(DeviceMemoryTest, RegionsSayWhichCardsKnowThem) {
   world().hca(0, GetParam() - 1).RefuseDevices();
   EXPECT_EQ(endpoint(0).PlacingPorts(NewDevice(0, 100).region), all >> 1);
   EXPECT_EQ(endpoint(0).PlacingPorts(12345), 0u);
+  EXPECT_EQ(endpoint(0).ReadingPorts(memory.region), all);
+  EXPECT_EQ(endpoint(0).ReadingPorts(12345), 0u);
   EXPECT_EQ(endpoint(0).RegisterDeviceMemory(memory.device->memory(), kRemoteAtomic), kUnregistered);
   EXPECT_EQ(endpoint(0).RegisterMemory(memory.address, 100, kLocalOnly, MemoryKind::kDevice), kUnregistered);
   LaneMemory of_the_host = memory.device->memory();
@@ -453,6 +455,119 @@ TEST(DeviceMemorySetups, PacketsAreCopied) {
       Fixture().Run({.lanes = LaneKind::kHca, .ports = ports, .encrypted = true}, ordered);
     }
   }
+}
+
+// ---- cards that read what packets take along
+
+class CardReadsTest : public DeviceMemoryFixture, public testing::WithParamInterface<uint32_t> {
+ protected:
+  static constexpr size_t kSegment = 4096;
+  // The cards of host 0 read payloads of `least` bytes and more. GetParam(): packets in a burst.
+  void Begin(size_t least, WorldOptions options = WorldOptions()) {
+    options.packet_capabilities.reads_later = true;
+    options.packet_capabilities.burst_segments = GetParam();
+    options.packet_capabilities.max_packet_bytes = kSegment + limits::kMaxDataHeaderBytes;
+    StartWith(options, options.ports);
+    world().lane(0).ReadDevices(least);
+  }
+  // Whole pages, so many.
+  Memory NewPages(uint32_t at, size_t pages, uint8_t access = kLocalOnly) {
+    return NewDevice(at, pages * kSegment, access, kSegment);
+  }
+  uint64_t Late(uint32_t at = 0) { return world().lane(at).late_packets(); }
+};
+INSTANTIATE_TEST_SUITE_P(Bursts, CardReadsTest, testing::Values(1u, 16u));
+
+TEST_P(CardReadsTest, SendsAndWritesAreReadByTheCard) {
+  Begin(1);
+  const Memory out = NewPages(0, 51), in = NewHost(1, out.size, kRemote);
+  EXPECT_EQ(world().lane(0).lent(), 1u);
+  EXPECT_EQ(world().lane(1).lent(), 1u) << "that of the host";
+  EXPECT_EQ(endpoint(0).PlacingPorts(out.region), 0u);
+  EXPECT_EQ(endpoint(0).ReadingPorts(out.region), 1u);
+  bool checked = false;
+  HookData([&](const wire::DataHeader& header, NetworkPacket&, Fate&) {
+    checked |= header.length == out.size && (header.flags & wire::kNoPayloadCrc) == 0;
+  });
+  Transfer(0, out, in);
+  EXPECT_EQ(Late(), 51u);
+  out.Fill(7);
+  AwaitOk(0, Write(0, out.buffer(), Exported(1, in)));
+  EXPECT_TRUE(in.Holds(7));
+  EXPECT_EQ(Late(), 102u);
+  EXPECT_EQ(Copies(0), 0u);
+  EXPECT_FALSE(checked) << "by whom?";
+  Transfer(0, out, NewDevice(1, out.size));
+  EXPECT_EQ(Copies(0), 0u);
+  EXPECT_EQ(Copies(1), 51u);
+  endpoint(0).DeregisterMemory(out.region, now());
+  EXPECT_EQ(world().lane(0).lent(), 0u);
+}
+
+// At the beginning one packet reaches into a part of a page, at the end one; and the last is too short.
+TEST_P(CardReadsTest, WhatTheCardDoesNotReadIsCopied) {
+  Begin(101);
+  Transfer(0, NewDevice(0, 50 * kSegment + 100), NewHost(1, 50 * kSegment + 100));
+  EXPECT_EQ(Late(), 48u);
+  EXPECT_EQ(Copies(0), 3u);
+}
+
+// It may be acknowledged by its first copy before it leaves.
+TEST_P(CardReadsTest, WhatIsSentAgainIsCopied) {
+  Begin(1);
+  int data = 0;
+  HookData([&data](const wire::DataHeader&, NetworkPacket&, Fate& fate) { fate.drop = data++ % 7 == 3; });
+  Transfer(0, NewPages(0, 50), NewHost(1, 50 * kSegment));
+  EXPECT_GT(endpoint(0).counters().retransmits, 5u);
+  EXPECT_EQ(Copies(0), endpoint(0).counters().retransmits);
+  EXPECT_EQ(Late(), 50u);
+}
+
+TEST_P(CardReadsTest, OfTwoPortsOneMayCopy) {
+  WorldOptions options;
+  options.ports = 2;
+  Begin(1, options);
+  const Memory out = NewPages(0, 100);
+  EXPECT_EQ(endpoint(0).ReadingPorts(out.region), 1u);
+  Transfer(0, out, NewHost(1, out.size));
+  EXPECT_GT(world().lane(0, 0).late_packets(), 0u);
+  EXPECT_EQ(world().lane(0, 1).late_packets(), 0u);
+  EXPECT_EQ(Copies(0), 100 - world().lane(0, 0).late_packets());
+  EXPECT_GT(Copies(0), 0u);
+  int data = 0;
+  HookData([&data](const wire::DataHeader&, NetworkPacket&, Fate& fate) { fate.drop = data++ % 7 == 3; });
+  Transfer(0, out, NewHost(1, out.size));
+}
+
+TEST_P(CardReadsTest, AnswersToReadsAreCopied) {
+  Begin(1);
+  world().lane(1).ReadDevices(1);
+  const Memory from = NewPages(1, 20, kRemote), to = NewHost(0, 20 * kSegment);
+  from.Fill(5);
+  AwaitOk(0, Read(0, to.buffer(), Exported(1, from)));
+  EXPECT_TRUE(to.Holds(5));
+  EXPECT_EQ(Copies(1), 20u);
+  EXPECT_EQ(Late(1), 0u);
+}
+
+TEST_P(CardReadsTest, UnderAKeyAllIsCopied) {
+  for (const bool encrypted : {false, true}) {
+    WorldOptions options = OptionsFor({.encrypted = true});
+    options.endpoint.encrypt = encrypted;
+    Begin(1, options);
+    Transfer(0, NewPages(0, 20), NewHost(1, 20 * kSegment));
+    EXPECT_EQ(Late(), 0u);
+    EXPECT_GE(Copies(0), 20u);
+    TearDown();
+  }
+}
+
+TEST_P(CardReadsTest, ACardThatTakesNoMemoryOfGpusReadsNone) {
+  Begin(SIZE_MAX);
+  Transfer(0, NewPages(0, 20), NewHost(1, 20 * kSegment));
+  EXPECT_EQ(world().lane(0).lent(), 0u);
+  EXPECT_EQ(endpoint(0).ReadingPorts(NewDevice(0, 100).region), 0u);
+  EXPECT_EQ(Copies(0), 20u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "tests/support/fake_device_memory.h"
 #include "tests/unit/transport/engine/memory_lane.h"
 
 namespace paceline {
@@ -31,7 +32,9 @@ class EngineTest : public ::testing::TestWithParam<bool> {
       lanes_[side] = lane.get();
       std::vector<std::unique_ptr<Lane>> list;
       list.push_back(std::move(lane));
-      auto engine = Engine::Create(Options(GetParam()), std::move(list));
+      EngineOptions options = Options(GetParam());
+      options.device_copier = &copier_;
+      auto engine = Engine::Create(options, std::move(list));
       ASSERT_TRUE(engine.ok()) << engine.status();
       engines_[side] = *std::move(engine);
     }
@@ -54,6 +57,15 @@ class EngineTest : public ::testing::TestWithParam<bool> {
     }
     ASSERT_TRUE(in_up_ && out_up_);
   }
+
+  struct Copier final : DeviceCopier {
+    const support::FakeDeviceMemory* memory = nullptr;
+    bool FromDevice(int, void* to, const void* from, size_t bytes) override {
+      std::memcpy(to, memory->Reach(from, bytes), bytes);
+      return true;
+    }
+    bool ToDevice(int, void*, const void*, size_t) override { return false; }
+  };
 
   // One pass of both, 10 us later.
   void Step() {
@@ -79,6 +91,7 @@ class EngineTest : public ::testing::TestWithParam<bool> {
   }
 
   Time now_ = Time::FromNanos(1'000'000'000);
+  Copier copier_;
   MemoryLane* lanes_[2] = {};
   std::unique_ptr<Engine> engines_[2];
   ConnectionId in_ = kNoConnection, out_ = kNoConnection;
@@ -115,6 +128,30 @@ TEST_P(EngineTest, KeepsWhatALaneTookOnlyPartlyAndOffersItFirst) {
   EXPECT_TRUE(StepUntilReceived());
   EXPECT_EQ(from, to);
   EXPECT_EQ(engines_[1]->endpoint().counters().retransmits, 0u);
+}
+
+// Nor does it keep what only a card can read, as its owner may have it back before it is sent. (An access to it by the
+// processor ends the process.)
+TEST_P(EngineTest, WhatOnlyACardReadsIsLostWhereTheLaneDoesNotTakeIt) {
+  support::FakeDeviceMemory memory(12'000);
+  std::iota(memory.bytes(), memory.bytes() + memory.size(), uint8_t{7});
+  copier_.memory = &memory;
+  lanes_[1]->reach_gpu = [&memory](const uint8_t* payload, size_t bytes) { return memory.Reach(payload, bytes); };
+  const RegionId region = engines_[1]->endpoint().RegisterDeviceMemory(memory.memory(), kLocalOnly);
+  std::vector<uint8_t> to(memory.size());
+  ASSERT_EQ(engines_[0]->endpoint().PostReceive(in_, {.buffer = {to.data(), to.size()}}, now_), PostResult::kOk);
+  ASSERT_EQ(engines_[1]->endpoint().PostSend(out_, {.buffer = {memory.address(), memory.size(), region}}, now_),
+            PostResult::kOk);
+  lanes_[1]->take = 3;
+  now_ = now_ + Duration::Micros(10);
+  engines_[1]->Poll(now_);
+  lanes_[1]->take = SIZE_MAX;
+  EXPECT_TRUE(StepUntilReceived());
+  EXPECT_EQ(std::memcmp(to.data(), memory.bytes(), memory.size()), 0);
+  const EndpointCounters& counters = engines_[1]->endpoint().counters();
+  EXPECT_GT(counters.retransmits, 0u);
+  EXPECT_EQ(counters.device_copies, counters.retransmits);
+  engines_[1]->endpoint().DeregisterMemory(region, now_);
 }
 
 TEST_P(EngineTest, TransmitsWhatIsPostedAndOwedWithoutALookAtTheLanes) {

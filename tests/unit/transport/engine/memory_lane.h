@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,6 +27,7 @@ class MemoryLane final : public Lane {
     capabilities_.burst_segments = 16;
     capabilities_.link_rate = Rate::Gbps(10);
     capabilities_.base_rtt = Duration::Micros(10);
+    capabilities_.reads_later = true;
     if (pipe(pipe_) != 0) pipe_[0] = pipe_[1] = -1;
   }
   ~MemoryLane() override {
@@ -46,6 +48,8 @@ class MemoryLane final : public Lane {
   int looks = 0;         // calls of Receive
   size_t waiting() const { return arrived_.size(); }
   void set_costly_receive() { capabilities_.costly_receive = true; }
+  // Where the card sees memory of a GPU; nullptr: nowhere.
+  std::function<const uint8_t*(const uint8_t* payload, size_t bytes)> reach_gpu;
 
   std::string_view name() const override { return name_; }
   const LaneCapabilities& capabilities() const override { return capabilities_; }
@@ -62,8 +66,8 @@ class MemoryLane final : public Lane {
     if (take != SIZE_MAX) take -= count;
     for (const TxSegment& segment : segments.first(count)) {
       std::vector<uint8_t> bytes(segment.header, segment.header + segment.header_bytes);
-      if (segment.payload != nullptr)
-        bytes.insert(bytes.end(), segment.payload, segment.payload + segment.payload_bytes);
+      const uint8_t* payload = segment.on_device ? reach_gpu(segment.payload, segment.payload_bytes) : segment.payload;
+      if (payload != nullptr) bytes.insert(bytes.end(), payload, payload + segment.payload_bytes);
       peer_->arrived_.push_back(std::move(bytes));
       peer_->Signal();
       ++counters_.tx_packets;
@@ -90,6 +94,11 @@ class MemoryLane final : public Lane {
       signalled_ = read(pipe_[0], &byte, 1) != 1;
     }
     return count;
+  }
+
+  bool LendMemory(const LaneMemory& memory) override { return memory.on_device() && reach_gpu; }
+  bool ReadsFromDevice(const uint8_t* payload, size_t bytes) const override {
+    return reach_gpu && reach_gpu(payload, bytes) != nullptr;
   }
 
   int wait_descriptor() const override { return has_descriptor ? pipe_[0] : -1; }

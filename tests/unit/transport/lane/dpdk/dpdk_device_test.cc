@@ -69,7 +69,9 @@ TEST(DpdkDevice, ErrorsNameThePortTheKeyAndWhatItMayBe) {
     EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,queues=") + queues), HasSubstr("1 to 64")) << queues;
   }
   for (const char* word : {"2", "yes", ""}) {
-    EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,send_on_time=") + word), HasSubstr("1 or 0")) << word;
+    for (const char* key : {"send_on_time", "card_reads"}) {
+      EXPECT_THAT(ErrorOf(std::string("net_null0,address=192.0.2.1,") + key + "=" + word), HasSubstr("1 or 0")) << word;
+    }
   }
   for (const char* settings : {"address=192.0.2.1/24,gateway=fd00::1", "address=192.0.2.1/24,gateway=x",
                                "address=192.0.2.1,gateway=192.0.2.2"}) {

@@ -1,8 +1,9 @@
-// Memory that is lent to a port: what of it a card may read, and for how long. No card is needed: DPDK's question to
-// the IOMMU is answered by this program, which keeps what would be mapped.
+// Memory that is lent to a port: what of it a card may read, and for how long. No card is needed: DPDK's questions to
+// the IOMMU and to drivers are answered by this program, which keeps what would be mapped.
 #include "transport/lane/dpdk/dpdk_memory.h"
 
 #include <gmock/gmock.h>
+#include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_malloc.h>
 #include <rte_memory.h>
@@ -21,10 +22,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What is mapped, by address; each at its own.
-std::map<uint64_t, uint64_t>& Mapped() {
-  static std::map<uint64_t, uint64_t> mapped;
-  return mapped;
+// What is mapped, by address; each at its own. `device`: of a driver of its own.
+std::map<uint64_t, uint64_t>& Mapped(const rte_device* device = nullptr) {
+  static std::map<const rte_device*, std::map<uint64_t, uint64_t>> mapped;
+  return mapped[device];
 }
 bool refuses = false;
 int times_mapped = 0;
@@ -193,6 +194,53 @@ TEST_F(DpdkMemoryTest, PortsShareWhatIsMapped) {
   a.Return(At(0, 4 * kPage));
 }
 
+TEST_F(DpdkMemoryTest, CardsWithDriversOfTheirOwnHaveAMappingEach) {
+  rte_device* const first = reinterpret_cast<rte_device*>(base_);
+  rte_device* const second = reinterpret_cast<rte_device*>(base_ + 1);
+  DpdkMemory shared, a({.device = first}), b({.device = second});
+  for (DpdkMemory* memory : {&shared, &a, &b}) ASSERT_TRUE(memory->Lend(At(0, 4 * kPage)).ok());
+  for (const rte_device* device : {static_cast<rte_device*>(nullptr), first, second}) {
+    EXPECT_EQ(Mapped(device), Pages(0, 4));
+  }
+  rte_mbuf_ext_shared_info* of_b = b.Find(base_, 1)->Add();
+  for (DpdkMemory* memory : {&shared, &a, &b}) memory->Return(At(0, 4 * kPage));
+  EXPECT_TRUE(Mapped().empty());
+  EXPECT_TRUE(Mapped(first).empty());
+  EXPECT_EQ(Mapped(second), Pages(0, 4));
+  // Other pages may be there: for the card that has read the old ones at once, for the other when it has.
+  EXPECT_TRUE(a.Lend(At(0, 4 * kPage)).ok());
+  EXPECT_EQ(Mapped(first), Pages(0, 4));
+  EXPECT_TRUE(b.Lend(At(0, 4 * kPage)).ok());
+  EXPECT_EQ(b.Find(base_, 1), nullptr);
+  Free(of_b);
+  b.MakeChanges();
+  EXPECT_NE(b.Find(base_, 1), nullptr);
+  b.Return(At(0, 4 * kPage));
+  EXPECT_TRUE(Mapped(second).empty());
+  // What overlaps waits, whichever card's it is.
+  EXPECT_TRUE(b.Lend(At(2 * kPage, 4 * kPage)).ok());
+  EXPECT_TRUE(Mapped(second).empty());
+  a.Return(At(0, 4 * kPage));
+  b.MakeChanges();
+  EXPECT_EQ(Mapped(second), Pages(2, 4));
+  b.Return(At(2 * kPage, 4 * kPage));
+  EXPECT_TRUE(Mapped(second).empty());
+}
+
+TEST_F(DpdkMemoryTest, MemoryOfAGpuIsForCardsThatTakeIt) {
+  rte_device* const card = reinterpret_cast<rte_device*>(base_);
+  ASSERT_EQ(mprotect(base_, kPages * kPage, PROT_NONE), 0);
+  LaneMemory gpu = At(100, 4 * kPage);
+  gpu.device = 0;
+  EXPECT_FALSE(DpdkMemory({.device = card}).Lend(gpu).ok());
+  DpdkMemory memory({.device = card, .takes_devices = true});
+  ASSERT_TRUE(memory.Lend(gpu).ok());
+  EXPECT_EQ(Mapped(card), Pages(1, 3));
+  EXPECT_NE(memory.Find(base_ + kPage, 3 * kPage), nullptr);
+  memory.Return(gpu);
+  EXPECT_TRUE(Mapped(card).empty());
+}
+
 TEST_F(DpdkMemoryTest, AtTheEndNothingStaysMapped) {
   auto memory = std::make_unique<DpdkMemory>();
   ASSERT_TRUE(memory->Lend(At(2 * kPage, 5 * kPage)).ok());
@@ -217,6 +265,13 @@ TEST_F(DpdkMemoryTest, WhatTheIommuRefusesIsSaidAndNotTaken) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the IOMMU does not map it (Cannot allocate memory)"));
   EXPECT_EQ(memory.Find(base_, 1), nullptr);
   EXPECT_TRUE(memory.Lend(At(0, kPage)).ok()) << "nothing of the attempt is left";
+  memory.Return(At(0, kPage));
+  refuses = true;
+  const absl::Status other = DpdkMemory({.device = reinterpret_cast<rte_device*>(base_)}).Lend(At(0, kPage));
+  refuses = false;
+  EXPECT_THAT(std::string(other.message()), HasSubstr("the driver does not map it (No such file or directory)"));
+  EXPECT_TRUE(memory.Lend(At(0, 2 * kPage)).ok());
+  EXPECT_NE(memory.Find(base_, 1), nullptr) << "what was refused is in nobody's way";
 }
 
 TEST_F(DpdkMemoryTest, PortsMadeOfSoftwareHaveNoMemoryMapped) {
@@ -250,6 +305,24 @@ int rte_vfio_container_dma_unmap(int container, uint64_t address, uint64_t iova,
   const auto found = paceline::Mapped().find(address);
   EXPECT_TRUE(found != paceline::Mapped().end() && found->second == bytes);
   if (found != paceline::Mapped().end()) paceline::Mapped().erase(found);
+  return 0;
+}
+
+int rte_dev_dma_map(rte_device* device, void* address, uint64_t iova, size_t bytes) {
+  EXPECT_EQ(reinterpret_cast<uint64_t>(address), iova);
+  if (paceline::refuses) {
+    rte_errno = ENOENT;
+    return -1;
+  }
+  EXPECT_TRUE(paceline::Mapped(device).emplace(iova, bytes).second);
+  return 0;
+}
+
+int rte_dev_dma_unmap(rte_device* device, void* address, uint64_t iova, size_t bytes) {
+  EXPECT_EQ(reinterpret_cast<uint64_t>(address), iova);
+  const auto found = paceline::Mapped(device).find(iova);
+  EXPECT_TRUE(found != paceline::Mapped(device).end() && found->second == bytes);
+  if (found != paceline::Mapped(device).end()) paceline::Mapped(device).erase(found);
   return 0;
 }
 
