@@ -169,10 +169,10 @@ class Endpoint {
   // The same for memory of a GPU, which the core never touches. Cards that took it read and write it by themselves, or
   // read what packets take along, without a checksum of ours over it; what must go as packets all the same (no key of
   // the peer's memory, a protected connection, an answer to a read, a port whose card did not take it), or again, is
-  // copied packet by packet, and the endpoint waits for each copy. One that fails ends the
-  // connection, its operations with kConnectionClosed. A send from it of 1 byte or more waits for its receive on ports
-  // that place data, so that it is written and not copied. The dma-buf stays usable while the region lives.
-  // kUnregistered also with kRemoteAtomic: no processor can do atomics there.
+  // copied packet by packet, and the endpoint waits for each copy. One that fails ends the connection, its operations
+  // with kConnectionClosed. A send from it of 1 byte or more waits for its receive on ports that place data, so that it
+  // is written and not copied. The dma-buf stays usable while the region lives. kUnregistered also with kRemoteAtomic:
+  // no processor can do atomics there.
   RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
   // Bit per port whose card reads and writes the region by itself.
   uint32_t PlacingPorts(RegionId region) const;
