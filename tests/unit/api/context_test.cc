@@ -144,6 +144,7 @@ TEST_P(ContextTest, WritesReadsAndCounts) {
 
   SeePeerMemory();
   std::memset(memory, 0, 8);
+  SeePeerMemory();  // and it ours
   ASSERT_EQ(out_.FetchAdd(remote, 0, 40, 4), PostResult::kOk);
   EXPECT_EQ(Take(1).result, 0u);
   ASSERT_EQ(out_.CompareSwap(remote, 0, 40, 2, 5), PostResult::kOk);
