@@ -167,12 +167,9 @@ absl::Status DpdkMemory::Lend(const LaneMemory& memory) {
   }
   if (range.bytes() == 0) return absl::InvalidArgumentError("there is no whole page in it");
   absl::Status status = Lend(range.begin, range.end);
-  if (status.ok() && memory.on_device() && !waiting_.empty() && waiting_.back().begin == range.begin &&
-      waiting_.back().end == range.end) {
-    waiting_.pop_back();
-    return absl::FailedPreconditionError("it overlaps other memory that is mapped");
-  }
-  return status;
+  if (!absl::IsAlreadyExists(status) || memory.on_device()) return status;
+  waiting_.emplace_back(range.begin, range.end);
+  return absl::OkStatus();
 }
 
 absl::Status DpdkMemory::Lend(uintptr_t begin, uintptr_t end) {
@@ -182,14 +179,8 @@ absl::Status DpdkMemory::Lend(uintptr_t begin, uintptr_t end) {
     return absl::OkStatus();
   }
   absl::Status status = CardMappings::Get().Add(mapping_.device, {begin, end});
-  if (status.ok()) {
-    Insert(begin, end);
-  } else if (absl::IsAlreadyExists(status)) {
-    waiting_.emplace_back(begin, end);
-  } else {
-    return status;
-  }
-  return absl::OkStatus();
+  if (status.ok()) Insert(begin, end);
+  return status;
 }
 
 void DpdkMemory::Insert(uintptr_t begin, uintptr_t end) {
@@ -219,7 +210,7 @@ void DpdkMemory::MakeChanges() {
     CardMappings::Get().Remove(mapping_.device, {pages.begin, pages.end});
     return true;
   });
-  for (const Pages& pages : std::exchange(waiting_, {})) Lend(pages.begin, pages.end).IgnoreError();
+  std::erase_if(waiting_, [this](const Pages& pages) { return !absl::IsAlreadyExists(Lend(pages.begin, pages.end)); });
 }
 
 const PayloadLoans* DpdkMemory::Find(const uint8_t* data, size_t bytes) const {

@@ -65,6 +65,7 @@ class DpdkMemory {
     PayloadLoans loans;
   };
 
+  // Already exists: it overlaps other memory that is mapped.
   absl::Status Lend(uintptr_t begin, uintptr_t end);
   void Insert(uintptr_t begin, uintptr_t end);
 

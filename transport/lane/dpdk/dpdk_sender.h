@@ -5,7 +5,7 @@
 // (DpdkPortTraits::copies_while_sending), and where a card reads it later what stays and was lent (DpdkMemory). Small
 // ones are always copied, which costs less than a second buffer, and so are all while there is no buffer to refer by.
 // That is on loan (PayloadLoans) until the driver lets go of the buffer. What is in memory of a GPU is never touched:
-// it waits for a buffer, and is dropped where it would have to be copied.
+// while there is no buffer it is not taken, and where it would have to be copied it is dropped.
 //
 // What is for a neighbour that is being asked for waits here, within a bound.
 //

@@ -1,7 +1,6 @@
 // A card whose driver maps memory, that of GPUs too: what the lane lets it read, and that the processor does not touch
 // it. The card is a net_ring port with another name and a driver of this program's; memory of a GPU is such that an
 // access by the processor ends the process.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+#include "tests/unit/transport/lane/dpdk/port_overlay.h"
 #include "transport/lane/ethernet/frame.h"
 #include "transport/lane/udp/udp_address.h"
 
@@ -21,12 +21,10 @@ namespace {
 using ::testing::HasSubstr;
 
 // While one exists, ports are cards.
-class FakeCards {
+class FakeCards final : public PortOverlay {
  public:
   FakeCards() { current_ = this; }
-  ~FakeCards() { current_ = nullptr; }
-  FakeCards(const FakeCards&) = delete;
-  FakeCards& operator=(const FakeCards&) = delete;
+  ~FakeCards() override { current_ = nullptr; }
   static FakeCards* current() { return current_; }
 
   const char* driver = "mlx5_pci";
@@ -35,41 +33,24 @@ class FakeCards {
   std::map<const void*, size_t> mapped;  // bytes, by address
 
  private:
+  static constexpr uint64_t kOurs = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+
+  void OnInfo(rte_eth_dev_info& info) const override {
+    info.driver_name = driver;
+    info.tx_offload_capa &= ~kOurs;
+    if (takes_pieces) info.tx_offload_capa |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    if (finishes_udp_checksums) info.tx_offload_capa |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+  }
+  void OnConfigure(rte_eth_conf& conf) override { conf.txmode.offloads &= ~kOurs; }
+
   static inline FakeCards* current_ = nullptr;
 };
-
-// DPDK's own, behind those below.
-template <typename Function>
-Function* Dpdk(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
-constexpr uint64_t kOurs = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 
 }  // namespace
 }  // namespace paceline
 
 // The linker takes these for DPDK's.
 extern "C" {
-
-int rte_eth_dev_info_get(uint16_t port, rte_eth_dev_info* info) {
-  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_info_get)>("rte_eth_dev_info_get");
-  const int result = dpdk(port, info);
-  if (const auto* cards = paceline::FakeCards::current()) {
-    info->driver_name = cards->driver;
-    info->tx_offload_capa &= ~paceline::kOurs;
-    if (cards->takes_pieces) info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    if (cards->finishes_udp_checksums) info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-  }
-  return result;
-}
-
-int rte_eth_dev_configure(uint16_t port, uint16_t receive_queues, uint16_t send_queues, const rte_eth_conf* conf) {
-  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_configure)>("rte_eth_dev_configure");
-  rte_eth_conf taken = *conf;
-  if (paceline::FakeCards::current() != nullptr) taken.txmode.offloads &= ~paceline::kOurs;
-  return dpdk(port, receive_queues, send_queues, &taken);
-}
 
 int rte_dev_dma_map(rte_device* device, void* address, uint64_t iova, size_t bytes) {
   EXPECT_NE(device, nullptr);
@@ -213,8 +194,7 @@ TEST_F(DpdkCardReadsTest, WhatWasGivenBackOrHasNoNeighbourIsDropped) {
   lane_->ReturnMemory(gpu.memory());
 }
 
-// There is no buffer left to refer by, so the packet waits.
-TEST_F(DpdkCardReadsTest, WhatFindsNoBufferWaits) {
+TEST_F(DpdkCardReadsTest, WhatFindsNoBufferIsNotTaken) {
   Start();
   Connect();
   GpuMemory gpu;

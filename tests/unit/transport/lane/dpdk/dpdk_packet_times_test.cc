@@ -1,7 +1,6 @@
 // Times of arrival as a port stamps them, and of departure that it keeps. No port made of software does, so a clock is
 // laid over ports in memory here: DPDK's questions about the port are answered by this program, which stamps what
 // arrives and reads when packets are to leave.
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <rte_mbuf_dyn.h>
 
@@ -9,6 +8,7 @@
 #include <cmath>
 
 #include "tests/unit/transport/lane/dpdk/dpdk_fixture.h"
+#include "tests/unit/transport/lane/dpdk/port_overlay.h"
 #include "transport/lane/ethernet/frame.h"
 #include "transport/lane/udp/udp_address.h"
 
@@ -16,16 +16,14 @@ namespace paceline {
 namespace {
 
 // Of every port while it lives, and beside none.
-class TimedPorts {
+class TimedPorts final : public PortOverlay {
  public:
   TimedPorts() {
     EXPECT_EQ(rte_mbuf_dyn_rx_timestamp_register(&stamp_at_, &stamped_), 0);
     EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&time_at_, &timed_), 0);
     current_ = this;
   }
-  ~TimedPorts() { current_ = nullptr; }
-  TimedPorts(const TimedPorts&) = delete;
-  TimedPorts& operator=(const TimedPorts&) = delete;
+  ~TimedPorts() override { current_ = nullptr; }
   static TimedPorts* current() { return current_; }
 
   int ReadClock(uint64_t* ticks) {
@@ -77,48 +75,31 @@ class TimedPorts {
     departures.push_back(timed ? *RTE_MBUF_DYNFIELD(packet, time_at_, rte_mbuf_timestamp_t*) : 0);
   }
 
+  void OnInfo(rte_eth_dev_info& info) const override {
+    if (stamps) info.rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
+    if (sends_on_time) info.tx_offload_capa |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+  }
+  void OnConfigure(rte_eth_conf& conf) override {
+    asked_for |= conf.rxmode.offloads;
+    asked_for_sending |= conf.txmode.offloads;
+    conf.rxmode.offloads &= ~uint64_t{RTE_ETH_RX_OFFLOAD_TIMESTAMP};
+    conf.txmode.offloads &= ~uint64_t{RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP};
+  }
+
   static inline TimedPorts* current_ = nullptr;
   int stamp_at_ = 0, time_at_ = 0;
   uint64_t stamped_ = 0, timed_ = 0;
   Time came_;
 };
 
-// DPDK's own, behind those below.
-template <typename Function>
-Function* Dpdk(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
 }  // namespace
 }  // namespace paceline
 
-// The linker takes these for DPDK's.
+// The linker takes it for DPDK's.
 extern "C" {
 
-int rte_eth_dev_info_get(uint16_t port, rte_eth_dev_info* info) {
-  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_info_get)>("rte_eth_dev_info_get");
-  const int result = dpdk(port, info);
-  if (const auto* timed = paceline::TimedPorts::current()) {
-    if (timed->stamps) info->rx_offload_capa |= RTE_ETH_RX_OFFLOAD_TIMESTAMP;
-    if (timed->sends_on_time) info->tx_offload_capa |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
-  }
-  return result;
-}
-
-int rte_eth_dev_configure(uint16_t port, uint16_t receive_queues, uint16_t send_queues, const rte_eth_conf* conf) {
-  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_dev_configure)>("rte_eth_dev_configure");
-  rte_eth_conf taken = *conf;
-  if (auto* timed = paceline::TimedPorts::current()) {
-    timed->asked_for |= conf->rxmode.offloads;
-    timed->asked_for_sending |= conf->txmode.offloads;
-    taken.rxmode.offloads &= ~uint64_t{RTE_ETH_RX_OFFLOAD_TIMESTAMP};
-    taken.txmode.offloads &= ~uint64_t{RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP};
-  }
-  return dpdk(port, receive_queues, send_queues, &taken);
-}
-
 int rte_eth_read_clock(uint16_t port, uint64_t* ticks) {
-  static auto* const dpdk = paceline::Dpdk<decltype(rte_eth_read_clock)>("rte_eth_read_clock");
+  static auto* const dpdk = paceline::BehindDpdk<decltype(rte_eth_read_clock)>("rte_eth_read_clock");
   auto* timed = paceline::TimedPorts::current();
   return timed != nullptr ? timed->ReadClock(ticks) : dpdk(port, ticks);
 }
