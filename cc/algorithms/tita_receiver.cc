@@ -135,7 +135,6 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
     flow->cap = bounded;
     RatesChanged();
   }
-  MaybeReissue(id, now);
   Settle(id, now);
   UpdateReady(now);
 }

@@ -18,7 +18,7 @@ namespace paceline::support {
 
 class NoLanes final : public EndpointEnvironment {
  public:
-  uint32_t OpenPeer(uint32_t, const LaneAddress&) override { return 1; }
+  uint32_t OpenPeer(uint32_t, const LaneAddress& address) override { return 1 + address.bytes[0]; }
   void ClosePeer(uint32_t, uint32_t) override {}
   uint64_t RegisterMemory(uint32_t, const LaneMemory&) override { return 0; }
   void DeregisterMemory(uint32_t, uint64_t) override {}
@@ -47,11 +47,14 @@ class EndpointPair {
                const LaneCapabilities& capabilities, bool checked)
       : checked_(checked), capabilities_(capabilities), a_(New(control(1), 1)), b_(New(control(2), 2)) {}
 
-  std::pair<ConnectionId, ConnectionId> Connect() {
+  // `host`: which of the addresses of the other one, each of which is a peer to the lane.
+  std::pair<ConnectionId, ConnectionId> Connect(uint8_t host = 0) {
+    LaneAddress address{.size = 1};
+    address.bytes[0] = host;
     const ConnectionId a = a_->ReserveConnection();
     const ConnectionId b = b_->ReserveConnection();
-    a_->Establish(a, {.peer_connection = b, .addresses = {address_}}, now_);
-    b_->Establish(b, {.peer_connection = a, .addresses = {address_}}, now_);
+    a_->Establish(a, {.peer_connection = b, .addresses = {address}}, now_);
+    b_->Establish(b, {.peer_connection = a, .addresses = {address}}, now_);
     return {a, b};
   }
   Endpoint& a() { return *a_; }

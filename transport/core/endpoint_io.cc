@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "transport/core/endpoint_impl.h"
 
@@ -12,6 +13,18 @@ Time ArrivalOf(const RxSegment& segment, const LaneCapabilities& lane, Time now)
 // Padding, of a handshake's packet.
 uint32_t BytesBehind(const wire::CommonHeader& header, const RxSegment& segment) {
   return segment.data_bytes - header.header_bytes + (segment.payload == nullptr ? 0 : segment.payload_bytes);
+}
+
+// Control packets in the order in which a lane can send most of them together: to one peer behind each other, the
+// longer ones first, for only the last of a message may be shorter than the others.
+void GroupForLane(std::span<TxSegment> packets) {
+  const auto goes_first = [](const TxSegment& a, const TxSegment& b) {
+    if (a.peer != b.peer) return a.peer < b.peer;
+    if (a.header_bytes != b.header_bytes) return a.header_bytes > b.header_bytes;
+    return a.header < b.header;  // as they were made
+  };
+  if (!std::is_sorted(packets.begin(), packets.end(), goes_first))
+    std::sort(packets.begin(), packets.end(), goes_first);
 }
 
 }  // namespace
@@ -369,9 +382,10 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
                                  limits::kMaxControlBytes) -
                       context_.trailer_bytes;
   size_t filled = 0;
-  // One for as many as the lane sends best together. (On a lane that sends each by itself they spread as data does.)
-  const uint32_t most_on_path = std::max(1u, context_.ports[port].capabilities.burst_segments);
-  uint32_t on_path = most_on_path;
+  // One path for all where the lane sends packets together: it hands over those to one peer in few calls then, of
+  // however many connections. (On a lane that sends each by itself they spread as data does.)
+  const bool together = context_.ports[port].sends_bursts();
+  bool chosen = false;
   uint16_t entropy = 0;
   for (Connection* connection = control_.front(); connection != nullptr && at + filled < room;) {
     Connection* next = control_.Next(connection);
@@ -388,11 +402,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().routes.handle[port], size);
         if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
-          if (on_path == most_on_path) {
-            entropy = NextControlEntropy(port);
-            on_path = 0;
-          }
-          ++on_path;
+          if (!std::exchange(chosen, together)) entropy = NextControlEntropy(port);
           burst.segments[at + filled].entropy = entropy;
           Seal(*connection, burst, at + filled, 1);
         }
@@ -402,6 +412,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
     }
     connection = next;
   }
+  if (together && filled > 1) GroupForLane(std::span(burst.segments).subspan(at, filled));
   return filled;
 }
 

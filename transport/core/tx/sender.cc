@@ -196,6 +196,23 @@ bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
          (message.device == kNoDevice || DeviceKey(message, local_port) != 0);
 }
 
+// It has credit, perhaps held back for a moment: what a backlog waits for is something else, as the turn of its
+// connection where many are ready. (Where cards place payload, it may be a key, which comes with credit.)
+bool Sender::HasCredit(const Port& port, const Flow& flow) {
+  if (!port.sends_bursts() || port.capabilities.remote_placement) return false;
+  const Allowance allowance = flow.controller->allowance();
+  return allowance.credit_end != kNoCreditLimit &&
+         flow.tx_total - flow.credit_base < std::max(allowance.credit_end, allowance.held_end);
+}
+
+// The receiver has been told of a burst more than it has given credit for, of half of the backlog, and of all losses.
+// (Writes tell nothing.)
+bool Sender::KnowsEnough(const Port& port, const Flow& flow) const {
+  if (!port.sends_bursts() || port.capabilities.remote_placement) return false;
+  const uint64_t burst = uint64_t{peer_->burst_segments} * peer_->segment_bytes;
+  return flow.told_lost == flow.lost_total && flow.told_end >= flow.tx_total + std::max(burst, backlog() / 2);
+}
+
 // A message of one segment that the controller lets go before anything else.
 bool Sender::GoesAtOnce(const Allowance& allowance, const Flow& flow, bool single) {
   return single && flow.tx_total - flow.credit_base < allowance.single_end;
@@ -448,7 +465,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   FindNextSend();
   const uint64_t held_end = local.sends_bursts() ? flow.controller->allowance().held_end : 0;
   if (blocked == Blocked::kCredit && flow.tx_total + backlog() > flow.told_end &&
-      flow.tx_total - flow.credit_base + backlog() > held_end) {
+      flow.tx_total - flow.credit_base + backlog() > held_end && !KnowsEnough(local, flow)) {
     state_->demand_pending |= static_cast<uint8_t>(1u << remote);
   }
   if (filled >= quantum) state_->ready_ports |= static_cast<uint8_t>(1u << port);

@@ -117,6 +117,7 @@ class Sender {
     uint64_t credit_base = 0;  // tx_total when the controller was made: it counts from 0
     uint64_t in_flight = 0;
     uint64_t told_end = 0;     // tx_total + backlog when something of the flow was sent last
+    uint64_t told_lost = 0;    // lost_total then
     bool had_backlog = false;  // what the controller knows
     bool wants_telemetry = false;
     Pacer pacer;
@@ -146,6 +147,8 @@ class Sender {
   void Open(TxMessage* message);
   void Clear(TxMessage* message);
   bool ShouldPlace(const TxMessage& message, uint32_t local_port) const;
+  static bool HasCredit(const Port& port, const Flow& flow);
+  bool KnowsEnough(const Port& port, const Flow& flow) const;
   static bool GoesAtOnce(const Allowance& allowance, const Flow& flow, bool single);
   static Blocked CheckAllowance(const Allowance& allowance, const Flow& flow, uint32_t bytes, bool single,
                                 Time paced_until);

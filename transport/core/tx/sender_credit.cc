@@ -97,6 +97,7 @@ bool Sender::PollDemand(wire::DemandFrame* frame) {
   frame->lost_total = static_cast<uint32_t>(flow.lost_total);
   frame->backlog = wire::EncodeBacklog(backlog());
   flow.told_end = flow.tx_total + backlog();
+  flow.told_lost = flow.lost_total;
   return true;
 }
 

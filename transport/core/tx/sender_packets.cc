@@ -61,6 +61,7 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
   const uint64_t psn = Track(packet, now);
   Flow& flow = ActiveFlow(peer_->routes.remote_of[packet.local_port], now);
   flow.told_end = flow.tx_total + backlog();
+  flow.told_lost = flow.lost_total;
 
   TxSegment& segment = burst.segments[at];
   segment = TxSegment();

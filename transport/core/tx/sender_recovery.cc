@@ -110,12 +110,16 @@ void Sender::HandleTimeout(Time now) {
   }
   if (stuck_at_ <= now) {
     stuck_at_ = Time::Never();
-    stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
+    bool asks = false;
     for (const Port& port : context_->ports) {
       if (!Eligible(port.index)) continue;
-      state_->demand_pending |= static_cast<uint8_t>(1u << peer_->routes.remote_of[port.index]);
-      ActiveFlow(peer_->routes.remote_of[port.index], now);
+      const uint32_t remote = peer_->routes.remote_of[port.index];
+      const Flow& flow = ActiveFlow(remote, now);
+      if (waiting_.empty() && HasCredit(port, flow)) continue;
+      state_->demand_pending |= static_cast<uint8_t>(1u << remote);
+      asks = true;
     }
+    if (asks) stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
     if (now - held_retried_at_ >= kHeldRetry) {
       held_retried_at_ = now;
       RetryHeld();

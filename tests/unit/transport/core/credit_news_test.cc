@@ -432,6 +432,22 @@ TEST_F(CreditNewsTest, WhoWaitsToBeClearedIsAnsweredWithoutCredit) {
   AwaitOk(0, send);
 }
 
+TEST_F(CreditNewsTest, OrWithCreditThatItHas) {
+  Begin();
+  const uint64_t first = Expect(kBurst);
+  Give(8 * kBurst);
+  Send(kBurst);
+  AwaitOk(1, first);
+  Rest();
+  lose_ = 2;  // that there is a receive, and that the send is matched
+  Expect(4 * kBurst);
+  Rest();
+  ASSERT_EQ(lose_, 1u);
+  const uint64_t send = Send(4 * kBurst);
+  AwaitOk(0, send);
+  EXPECT_EQ(lose_, 0u);
+}
+
 TEST_F(CreditNewsTest, AControllerThatHoldsCreditForAllAsksForNone) {
   for (const uint64_t credit : {4 * kBurst, 3 * kBurst}) {
     Begin();
@@ -443,10 +459,59 @@ TEST_F(CreditNewsTest, AControllerThatHoldsCreditForAllAsksForNone) {
     Send(4 * kBurst);
     Rest(Duration::Micros(10));
     EXPECT_EQ(demands_, credit == 4 * kBurst ? 0u : 1u);
+    Rest(Duration::Seconds(1));  // it is to send first what it may, and wonders about nothing
+    EXPECT_EQ(demands_, credit == 4 * kBurst ? 0u : 1u);
+    EXPECT_EQ(endpoint(0).counters().asks_sent, 0u);
     script_.holds = false;
     Give(8 * kBurst);
     AwaitAll();
   }
+}
+
+// The receiver knows of more than it has given credit for, so it gives when it can.
+TEST_F(CreditNewsTest, WhoHasSaidThatABurstIsToComeDoesNotAskForMore) {
+  struct Case {
+    uint32_t burst_segments;
+    uint64_t said, more;  // beyond the credit
+    size_t demands;
+  };
+  for (const Case& c : {Case{kBurstSegments, kBurst, kBurst / 2, 0}, Case{kBurstSegments, kBurst - kSegment, kBurst, 1},
+                        Case{kBurstSegments, 2 * kBurst, 3 * kBurst, 1}, Case{1, kBurst, kBurst / 2, 1}}) {
+    Begin(c.burst_segments);
+    demands_ = 0;
+    for (const uint64_t bytes : {kBurst + c.said, c.more}) Expect(bytes);
+    Give(kBurst);
+    Rest();
+    for (const uint64_t bytes : {kBurst + c.said, c.more}) {
+      EXPECT_EQ(demands_, 0u);
+      Send(bytes);
+      Rest(Duration::Micros(20));
+    }
+    ASSERT_EQ(arrived(), kBurst);
+    EXPECT_EQ(demands_, c.demands) << c.burst_segments << ' ' << c.said << ' ' << c.more;
+    Give(8 * kBurst);
+    AwaitAll();
+  }
+}
+
+// Without it, what is lost would count as being on its way.
+TEST_F(CreditNewsTest, ButForWhatItHasFoundLost) {
+  Begin();
+  Expect(8 * kBurst);
+  Give(kBurst);
+  Rest();
+  size_t packets = 0;
+  also_ = [&packets](NetworkPacket& packet, Fate& fate) { fate.drop = packet.payload_bytes > 0 && ++packets == 3; };
+  Send(8 * kBurst);
+  const auto& counters = endpoint(0).counters();
+  const auto lost = [&counters] { return counters.lost_path_gap + counters.lost_reorder + counters.lost_timeout; };
+  world().RunUntil([&] { return lost() > 0 || demands_ > 0; });
+  ASSERT_GT(lost(), 0u);
+  Rest(Duration::Micros(1));
+  EXPECT_EQ(demands_, 1u);
+  also_ = nullptr;
+  Give(10 * kBurst);
+  AwaitAll();
 }
 
 TEST_F(CreditNewsTest, OfReceivesTheSenderKnowsThreeQuarters) {
