@@ -97,8 +97,8 @@ class CreditNewsTest : public CoreFixture {
     uint64_t arrived = 0;  // bytes, when it was said
   };
 
-  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1) {
-    WorldOptions options;
+  void Begin(uint32_t burst_segments = kBurstSegments, uint32_t ports = 1) { Begin({}, burst_segments, ports); }
+  void Begin(WorldOptions options, uint32_t burst_segments, uint32_t ports) {
     options.ports = ports;
     options.network.poll_interval = Duration::Nanos(1);
     options.packet_capabilities.burst_segments = burst_segments;
@@ -397,6 +397,33 @@ TEST_F(CreditNewsTest, WhatTheAllocatorSaysAgainToASenderWithABacklogIsToldAgain
   Rest(Duration::Micros(10));
   EXPECT_EQ(told_.size(), 1u);
   AwaitOk(0, send);
+}
+
+// It was found lost, waited for credit, and arrived after all where there was no room for it.
+TEST_F(CreditNewsTest, WhatIsPutOffIsNotSentAgainForCreditAlone) {
+  WorldOptions options;
+  options.endpoint.unexpected_bytes = 1000;
+  Begin(options, kBurstSegments, 1);
+  const uint64_t first = Expect(kBurst);
+  Give(kBurst + 1);
+  Send(kBurst);
+  AwaitOk(1, first);
+  also_ = [](NetworkPacket& packet, Fate& fate) {
+    if (packet.payload_bytes > 0) fate.extra_delay = Duration::Millis(200);
+  };
+  const uint64_t put_off = Send(3000);
+  Rest(Duration::Millis(100));
+  const auto& sent = endpoint(0).counters();
+  ASSERT_GT(sent.lost_timeout, 0u);
+  ASSERT_EQ(endpoint(1).counters().not_ready_sent, 0u);
+  Rest(Duration::Millis(150));
+  ASSERT_EQ(endpoint(1).counters().not_ready_sent, 1u);
+  also_ = nullptr;
+  Give(2 * kBurst);
+  Rest(Duration::Millis(100));
+  EXPECT_EQ(sent.retransmits, 0u);
+  Expect(3000);
+  AwaitOk(0, put_off);
 }
 
 TEST_F(CreditNewsTest, WhatWasNeverToldIsTakenBackWhenAllIsIdle) {
