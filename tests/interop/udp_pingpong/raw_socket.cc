@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -101,10 +102,12 @@ double RunBoth(const std::function<void(const std::function<void(const std::stri
     std::_Exit(0);
   }
   close(fds[1]);
-  char text[512] = {};
-  const ssize_t bytes = read(fds[0], text, sizeof(text) - 1);
+  std::string text;
+  std::array<char, 512> part;
+  for (ssize_t bytes; (bytes = read(fds[0], part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<size_t>(bytes));
   close(fds[0]);
-  if (bytes <= 0) Fail("the server process ended before it was ready");
+  if (text.empty()) Fail("the server process ended before it was ready");
   client(text);
   kill(child, SIGTERM);
   rusage usage{};
