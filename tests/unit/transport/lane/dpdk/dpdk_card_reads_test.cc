@@ -105,13 +105,7 @@ class DpdkCardReadsTest : public DpdkTest {
   void Connect() {
     other_ = std::make_unique<BarePort>(ports_.b);
     peer_ = lane_->OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 2}, 777));
-    SegmentList list;
-    list.Add(peer_, 0, 100);
-    lane_->Send(list.all());
-    lane_->Receive(out_, MonotonicNow());
-    other_->AnswerArp({192, 0, 2, 2});
-    lane_->Receive(out_, MonotonicNow());
-    other_->Receive();
+    Introduce(*lane_, *other_);
     ASSERT_EQ(rte_eth_dev_get_port_by_name(ports_.b.c_str(), &port_b_), 0);
   }
   // A packet of 24 bytes of header with this payload.

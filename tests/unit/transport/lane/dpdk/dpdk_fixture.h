@@ -95,6 +95,13 @@ class DpdkTest : public ::testing::Test {
     EXPECT_TRUE(lanes.ok()) << lanes.status();
     return lanes.ok() ? std::move(lanes->front()) : nullptr;
   }
+  // The lane, which has opened the peer 192.0.2.2, asks for it, and `other` answers: from now on it is known.
+  static void Introduce(Lane& lane, BarePort& other) {
+    std::array<RxSegment, 64> out;
+    lane.Receive(out, MonotonicNow());
+    other.AnswerArp({192, 0, 2, 2});
+    lane.Receive(out, MonotonicNow());
+  }
 };
 
 // Two lanes facing each other that know where the other is.

@@ -68,9 +68,7 @@ TEST_F(DpdkPairTest, EcnAndTrafficClassAreSetAndMarksAreSeen) {
   Lane& lane = *lanes->front();
   BarePort other(ports.b);
   const uint32_t peer = lane.OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 2}, 777));
-  lane.Receive(out_, MonotonicNow());
-  other.AnswerArp({192, 0, 2, 2});
-  lane.Receive(out_, MonotonicNow());
+  Introduce(lane, other);
   SegmentList list;
   list.Add(peer, 0, 64, true);
   list.Add(peer, 3, 64, false);

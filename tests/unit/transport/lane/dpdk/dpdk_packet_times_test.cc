@@ -123,12 +123,9 @@ class DpdkPacketTimesTest : public DpdkTest {
     other_ = std::make_unique<BarePort>(ports_.b);
     // Whoever asks for the address shows his own.
     peer_ = lane_->OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 2}, 777));
+    Introduce(*lane_, *other_);
     SegmentList list;
     list.Add(peer_, 0, 100);
-    lane_->Send(list.all());
-    lane_->Receive(out_, MonotonicNow());
-    other_->AnswerArp({192, 0, 2, 2});
-    lane_->Receive(out_, MonotonicNow());
     lane_->Send(list.all());
     const auto sent = other_->Receive();
     ASSERT_FALSE(sent.empty());

@@ -25,11 +25,6 @@ class DpdkQueuesTest : public DpdkTest {
     other_ = std::make_unique<BarePort>(ports.b, kQueues);
     peer_ = lane_->OpenPeer(ToLaneAddress(IpVersion::kV4, {192, 0, 2, 2}, 777));
   }
-  void Introduce() {
-    lane_->Receive(out_, MonotonicNow());
-    other_->AnswerArp({192, 0, 2, 2});
-    lane_->Receive(out_, MonotonicNow());
-  }
 
   std::unique_ptr<BarePort> other_;
   std::unique_ptr<Lane> lane_;
@@ -43,7 +38,7 @@ TEST_F(DpdkQueuesTest, APathAlwaysLeavesByTheSameQueueAndAllAreUsed) {
   // Some wait for the neighbour to be known, the others come after.
   for (uint16_t i = 0; i < 20; ++i) list.Add(peer_, static_cast<uint16_t>(i % 10), 100);
   ASSERT_EQ(lane_->Send(list.all()), list.size());
-  Introduce();
+  Introduce(*lane_, *other_);
   ASSERT_EQ(lane_->Send(list.all()), list.size());
   std::map<uint16_t, std::vector<std::string>> arrived;  // by source port
   std::map<uint16_t, std::set<uint16_t>> queues_of;
@@ -68,7 +63,7 @@ TEST_F(DpdkQueuesTest, APathAlwaysLeavesByTheSameQueueAndAllAreUsed) {
 
 TEST_F(DpdkQueuesTest, AFullQueueStopsWhatIsBehindAndNothingLeavesTwice) {
   Start(8);
-  Introduce();
+  Introduce(*lane_, *other_);
   SegmentList list;
   for (const uint16_t entropy : {0, 1, 0, 2}) list.AddRun(4, peer_, entropy, 100);
   const size_t taken = lane_->Send(list.all());
@@ -87,7 +82,7 @@ TEST_F(DpdkQueuesTest, AllQueuesAreReceivedFromAndNoneKeepsOthersWaiting) {
   Start();
   FrameFlow flow;
   flow.source_mac = {{0x02, 0, 0, 0, 0, 0x77}};
-  Introduce();
+  Introduce(*lane_, *other_);
   SegmentList list;
   list.Add(peer_, 0, 10);
   ASSERT_EQ(lane_->Send(list.all()), 1u);
