@@ -26,6 +26,8 @@
 
 namespace paceline {
 
+class CreditPool;
+
 inline constexpr uint64_t kNoCreditLimit = std::numeric_limits<uint64_t>::max();
 
 // What an algorithm may know about the port and the network: constants of the endpoint.
@@ -42,6 +44,8 @@ struct PortInfo {
   uint64_t local_group = 0;  // the group that this port is in, as FlowInfo::remote_group numbers them; 0: not known
   Rate core_rate;            // what the core gives this port from other groups when all take theirs; zero: not known
   uint32_t group_ports = 0;  // ports of the own group, which then share what the core gives it; 0: not known
+  CreditPool* credit_pool = nullptr;  // other endpoints hand out credit for the same port; outlives the controllers
+  uint32_t credit_pool_member = 0;    // which of them this is
 };
 
 // What is known of a flow when it starts.

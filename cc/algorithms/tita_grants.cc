@@ -23,6 +23,7 @@ Time TitaReceiver::PollTimeout() const {
 size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
   if (out.empty()) return 0;
   newest_now_ = std::max(newest_now_, now);
+  if (pool_ != nullptr) LookAtOthers();
   GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];
@@ -165,7 +166,7 @@ bool TitaReceiver::Eligible(const Flow& flow) const {
 }
 
 bool TitaReceiver::FitsBudget(uint64_t quantum) const {
-  return charged_total_ == 0 || charged_total_ + quantum <= budget_bytes();
+  return charged_total_ == 0 || charged_total_ + quantum <= limit_;
 }
 
 void TitaReceiver::Give(uint32_t id, uint64_t quantum, Time now) {

@@ -49,9 +49,17 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
       local_group_(port.local_group),
       group_core_rate_(port.core_rate.bytes_per_second() * port.group_ports),
       shared_(shared),
+      pool_(port.credit_pool),
+      pool_member_(port.credit_pool_member),
       control_bytes_seen_(shared.control_bytes_in),
       lambda_(sizes_.grant_rate),
-      port_core_(PortCoreLimit(sizes_, port)) {}
+      port_core_(PortCoreLimit(sizes_, port)) {
+  UpdateLimit();
+}
+
+TitaReceiver::~TitaReceiver() {
+  if (pool_ != nullptr) pool_->Tell(pool_member_, 0, 0);
+}
 
 TitaReceiver::Flow* TitaReceiver::Find(uint32_t flow) {
   return flow < flows_.size() && flows_[flow].in_use ? &flows_[flow] : nullptr;
@@ -103,6 +111,7 @@ void TitaReceiver::RemoveFlow(uint32_t id, Time now) {
     free_groups_.push_back(flow->group);
   }
   *flow = Flow();
+  if (pool_ != nullptr) TellOthers();
   UpdateReady(now);
 }
 
@@ -131,6 +140,7 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
     if (flow->wanting) {
       cap_sum_ += bounded - flow->cap;
       wanting_[flow->wanting_index].cap = bounded;
+      UpdateLimit();
     }
     flow->cap = bounded;
     RatesChanged();
@@ -211,6 +221,7 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
   charged_total_ += flow.charge;
 
   SetWanting(id, !flow.parked && flow.demand_end > flow.granted);
+  if (pool_ != nullptr) TellOthers();
   if (flow.parked) {
     watched_.Remove(id);
     return;
@@ -254,7 +265,21 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
     if (flow.crosses_core) --core_wanting_;
     if (flow.group != kNoGroup) --groups_[flow.group].wanting;
   }
+  UpdateLimit();
   RatesChanged();
+}
+
+void TitaReceiver::LookAtOthers() {
+  others_ = pool_->OthersOf(pool_member_);
+  UpdateLimit();
+}
+
+void TitaReceiver::TellOthers() { pool_->Tell(pool_member_, charged_total_, cap_sum_); }
+
+// What the others leave; who finds that they have it all gets an equal part, for which they then make room.
+void TitaReceiver::UpdateLimit() {
+  const uint64_t budget = budget_bytes();
+  limit_ = std::max(budget / (1 + others_.active), budget - std::min(budget, others_.bytes));
 }
 
 // Where several flows of each of several groups want to come here, as in an all-to-all or a wide incast, hardly more

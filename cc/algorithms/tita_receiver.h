@@ -7,7 +7,8 @@
 //   pacing    one clock for the port: a grant of q bytes costs WireBytes(q) / (rho * C), plus the wire bytes of control
 //             packets that came in meanwhile. Blocked or without demand, the clock does not save up.
 //   budget    the sum of charges stays within TitaSizes::Budget. A flow's charge is its credit that can still land
-//             and that it has a use for (up to demand_end), at most its bucket.
+//             and that it has a use for (up to demand_end), at most its bucket. Where other endpoints hand out credit
+//             for the port (CreditPool), what they have charged counts too, down to an equal part for each.
 //   bucket    at most TitaSizes::bucket per flow. A flow that still holds credit from a check interval ago gets a
 //             bucket of what it delivered in that interval (two grains at least); it grows by a quarter of what
 //             arrives.
@@ -45,12 +46,14 @@
 #include "cc/algorithms/tita_budget.h"
 #include "cc/algorithms/tita_parameters.h"
 #include "cc/congestion_control.h"
+#include "cc/credit_pool.h"
 
 namespace paceline {
 
 class TitaReceiver : public ReceiverController {
  public:
   TitaReceiver(const TitaParameters& parameters, const PortInfo& port, TitaPort& shared);
+  ~TitaReceiver() override;
 
   void AddFlow(uint32_t flow, const FlowInfo& info, Time now) override;
   void RemoveFlow(uint32_t flow, Time now) override;
@@ -63,7 +66,7 @@ class TitaReceiver : public ReceiverController {
 
   // For tests and counters.
   uint64_t charged_bytes() const { return charged_total_; }
-  uint64_t budget_bytes() const { return sizes_.Budget(cap_sum_); }
+  uint64_t budget_bytes() const { return sizes_.Budget(cap_sum_ + others_.caps); }
   const TitaSizes& sizes() const { return sizes_; }
   double fair_rate() const { return lambda_; }
   size_t wanting_flows() const { return wanting_.size(); }
@@ -133,6 +136,9 @@ class TitaReceiver : public ReceiverController {
   void Resolve(Flow& flow, uint64_t bytes);
   void Settle(uint32_t id, Time now);
   void SetWanting(uint32_t id, bool wanting);
+  void LookAtOthers();
+  void TellOthers();
+  void UpdateLimit();
   void MaybeReissue(uint32_t id, Time now);
   uint32_t CountMarks(const ArrivalSample& sample, int64_t queueing_nanos);
   int64_t QueueingNanos(Flow& flow, const ArrivalSample& sample);
@@ -179,6 +185,8 @@ class TitaReceiver : public ReceiverController {
   const uint64_t local_group_;
   const double group_core_rate_;  // what the ports of the local group get of the core together; 0: not known
   TitaPort& shared_;
+  CreditPool* const pool_;
+  const uint32_t pool_member_;
 
   std::vector<Flow> flows_;
   FlowLinks place_links_, reissue_links_, watched_links_;
@@ -199,7 +207,9 @@ class TitaReceiver : public ReceiverController {
   uint64_t call_ = 0;
   uint64_t outstanding_total_ = 0, charged_total_ = 0;
   uint64_t control_bytes_seen_ = 0;
-  double cap_sum_ = 0;  // of wanting flows, each at most the line rate
+  double cap_sum_ = 0;         // of wanting flows, each at most the line rate
+  CreditPool::Others others_;  // as last seen
+  uint64_t limit_ = 0;         // to charged_total_: this receiver's part of the budget
   double lambda_ = 0;
   bool rates_stale_ = false;
   size_t rate_steps_ = 0;  // since then

@@ -9,6 +9,7 @@ namespace paceline::limits {
 
 inline constexpr uint32_t kMaxPorts = 8;               // local HCAs of one endpoint, remote HCAs of one peer
 inline constexpr uint32_t kMaxConnections = 1u << 20;  // per endpoint
+inline constexpr uint32_t kMostIdPrefixBits = 4;       // EndpointOptions::id_prefix_bits
 inline constexpr uint32_t kMaxEntropies = 256;         // routes asked for per pair of ports
 inline constexpr uint32_t kMaxOperations = 1u << 16;   // posted and not completed, per connection and direction
 inline constexpr uint32_t kMaxOpenMessages = 4096;     // messages of one direction between first packet and completion

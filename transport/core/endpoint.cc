@@ -52,6 +52,8 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.address = ports[i].address;
     port.info = MakePortInfo(context_, port.capabilities);
     port.info.port_index = i;
+    if (i < options.credit_pools.size()) port.info.credit_pool = options.credit_pools[i];
+    port.info.credit_pool_member = options.id_prefix;
     most_payload = std::max(most_payload, port.info.segment_bytes);
     most_padding = std::max(most_padding, port.capabilities.max_packet_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
@@ -60,7 +62,8 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
   padding_.resize(most_padding);
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
   // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
-  first_generation_ = static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & kGenerationMask;
+  first_generation_ =
+      static_cast<uint32_t>(secret_numbers_.Next() ^ Random(options.seed).Next()) & ((1u << kGenerationBits) - 1);
 }
 
 Endpoint::Impl::~Impl() {
@@ -69,28 +72,35 @@ Endpoint::Impl::~Impl() {
 }
 
 RegionId Endpoint::Impl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
-                                        ConnectionId connection) {
+                                        ConnectionId connection, const RegionName& same_as) {
   if (kind == MemoryKind::kDevice) return kUnregistered;
   return AddRegion({.base = static_cast<uint8_t*>(base),
                     .bytes = bytes,
                     .access = access,
                     .kind = kind,
                     .connection = connection,
-                    .key = NewSecretNumber()});
+                    .id = same_as.id,
+                    .key = same_as.key != 0 ? same_as.key : NewSecretNumber()});
 }
 
-RegionId Endpoint::Impl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
-  return AddRegion(
-      {.base = static_cast<uint8_t*>(base), .bytes = bytes, .access = access, .key = key, .origin = origin});
+RegionId Endpoint::Impl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access,
+                                          const RegionName& same_as) {
+  return AddRegion({.base = static_cast<uint8_t*>(base),
+                    .bytes = bytes,
+                    .access = access,
+                    .id = same_as.id,
+                    .key = key,
+                    .origin = origin});
 }
 
-RegionId Endpoint::Impl::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access) {
+RegionId Endpoint::Impl::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access, const RegionName& same_as) {
   if (!memory.on_device() || (access & kRemoteAtomic) != 0) return kUnregistered;
   return AddRegion({.base = static_cast<uint8_t*>(memory.base),
                     .bytes = memory.bytes,
                     .access = access,
                     .kind = MemoryKind::kDevice,
-                    .key = NewSecretNumber(),
+                    .id = same_as.id,
+                    .key = same_as.key != 0 ? same_as.key : NewSecretNumber(),
                     .device = memory.device,
                     .dma_buf = memory.dma_buf,
                     .dma_buf_offset = memory.dma_buf_offset});
@@ -222,7 +232,9 @@ Connection* Endpoint::Impl::NewConnection() {
     slot = static_cast<uint32_t>(slots_.size());
     slots_.emplace_back().generation = first_generation_;
   }
-  slots_[slot].generation = (slots_[slot].generation + 1) & kGenerationMask;
+  const uint32_t free_bits = kGenerationBits - context_.options.id_prefix_bits;
+  const uint32_t uses = (slots_[slot].generation + 1) & ((1u << free_bits) - 1);
+  slots_[slot].generation = context_.options.id_prefix << free_bits | uses;
   const ConnectionId id = slots_[slot].generation << kSlotBits | slot;
   slots_[slot].connection = std::make_unique<Connection>(&context_, id);
   ++live_;
@@ -332,12 +344,12 @@ Endpoint::Endpoint(const EndpointOptions& options, std::unique_ptr<CongestionCon
     : impl_(std::make_unique<Impl>(options, std::move(congestion_control), environment, ports)) {}
 Endpoint::~Endpoint() = default;
 
-RegionId Endpoint::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind,
-                                  ConnectionId connection) {
-  return impl_->RegisterMemory(base, bytes, access, kind, connection);
+RegionId Endpoint::RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection,
+                                  const RegionName& same_as) {
+  return impl_->RegisterMemory(base, bytes, access, kind, connection, same_as);
 }
-RegionId Endpoint::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access) {
-  return impl_->RegisterDeviceMemory(memory, access);
+RegionId Endpoint::RegisterDeviceMemory(const LaneMemory& memory, uint8_t access, const RegionName& same_as) {
+  return impl_->RegisterDeviceMemory(memory, access, same_as);
 }
 uint32_t Endpoint::PlacingPorts(RegionId region) const { return impl_->PlacingPorts(region); }
 
@@ -345,8 +357,9 @@ uint32_t Endpoint::ReadingPorts(RegionId region) const { return impl_->ReadingPo
 void Endpoint::DeregisterMemory(RegionId region, Time now) { impl_->DeregisterMemory(region, now); }
 RemoteMemory Endpoint::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
 
-RegionId Endpoint::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
-  return impl_->RegisterMemoryAs(key, origin, base, bytes, access);
+RegionId Endpoint::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access,
+                                    const RegionName& same_as) {
+  return impl_->RegisterMemoryAs(key, origin, base, bytes, access, same_as);
 }
 
 uint32_t Endpoint::Listen(const ConnectionSetup& setup, uint64_t nonce) { return impl_->Listen(setup, nonce); }
@@ -356,6 +369,7 @@ ConnectionId Endpoint::Connect(const ListenAddress& address, Time now, const Con
                                const PrivateData& private_data) {
   return impl_->Connect(address, now, setup, private_data);
 }
+void Endpoint::TakeRequest(const ConnectionRequest& request, Time now) { impl_->TakeRequest(request, now); }
 void Endpoint::Accept(ConnectionId connection, Time now) { impl_->Accept(connection, now); }
 void Endpoint::Refuse(ConnectionId connection, Time now) { impl_->Refuse(connection, now); }
 void Endpoint::Close(ConnectionId connection, Time now) { impl_->Close(connection, now); }

@@ -50,6 +50,11 @@ struct EndpointOptions {
   bool ordered_placement = false;
   uint64_t unexpected_bytes = limits::kDefaultUnexpectedBytes;  // whole endpoint
   uint32_t max_connections = 65536;
+  // Of endpoints whose connections must all have different numbers: so many of the highest bits of each (at most
+  // limits::kMostIdPrefixBits), and what they are here. What is left of the count of a slot's uses is shorter for it.
+  uint32_t id_prefix_bits = 0, id_prefix = 0;
+  // By port, where such endpoints hand out credit for the same ports, as members that are numbered by their prefix.
+  std::vector<CreditPool*> credit_pools;
   uint32_t max_operations = 4096;                 // per connection and direction
   uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain
   bool payload_checksum = true;                   // CRC-32C over payloads beside that over headers
@@ -81,6 +86,16 @@ struct EndpointOptions {
 struct PortDescription {
   LaneCapabilities capabilities;
   LaneAddress address;
+};
+
+// Somebody wants to connect, and has shown that he gets what is sent to his address.
+struct ConnectionRequest {
+  uint32_t port = 0;  // through which it came
+  LaneAddress source;
+  uint64_t listener = 0;                // ListenAddress::nonce
+  uint64_t client_nonce = 0;            // this, and
+  ConnectionId client = kNoConnection;  // this are the same in all copies of a request, which may come more than once
+  std::span<const uint8_t> body;        // of its packet
 };
 
 // What the core needs from whoever owns the lanes. Calls come only from inside the endpoint's calls.
@@ -115,6 +130,11 @@ class EndpointEnvironment {
   }
   virtual void FenceWrites(uint32_t port, ConnectionId connection) {  // Lane::FenceWrites
     (void)port, (void)connection;
+  }
+  // True: another endpoint takes it (Endpoint::TakeRequest).
+  virtual bool PassOn(const ConnectionRequest& request, Time now) {
+    (void)request, (void)now;
+    return false;
   }
   // Copies between memory of a GPU (its ordinal, as in LaneMemory) and host memory; done when they return. False: they
   // failed, and what is at `to` is anything.
@@ -160,12 +180,14 @@ class Endpoint {
 
   // ---- memory
   // Registers [base, base + bytes) for remote access and for local use. kPhantom: base is nullptr; never kDevice.
-  // `connection`: only this peer may use it; kNoConnection: any peer. Returns kUnregistered when out of ids.
+  // `connection`: only this peer may use it; kNoConnection: any peer. `same_as`: the same memory in another endpoint,
+  // which numbers all regions of both. Returns kUnregistered when out of ids.
   RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind = MemoryKind::kHost,
-                          ConnectionId connection = kNoConnection);
+                          ConnectionId connection = kNoConnection, const RegionName& same_as = {});
   // The same under a key of the application's choice, as guessable as that is, and with offsets of remote operations
   // that count from `origin` at its first byte. kUnregistered: out of ids, or the key is in use.
-  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access,
+                            const RegionName& same_as = {});
   // The same for memory of a GPU, which the core never touches. Cards that took it read and write it by themselves, or
   // read what packets take along, without a checksum of ours over it; what must go as packets all the same (no key of
   // the peer's memory, a protected connection, an answer to a read, a port whose card did not take it), or again, is
@@ -173,7 +195,7 @@ class Endpoint {
   // with kConnectionClosed. A send from it of 1 byte or more waits for its receive on ports that place data, so that it
   // is written and not copied. The dma-buf stays usable while the region lives. kUnregistered also with kRemoteAtomic:
   // no processor can do atomics there.
-  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
+  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access, const RegionName& same_as = {});
   // Bit per port whose card reads and writes the region by itself.
   uint32_t PlacingPorts(RegionId region) const;
   // The same, and ports whose card only reads it (Lane::LendMemory): first copies of what is sent from it.
@@ -194,6 +216,9 @@ class Endpoint {
   // `private_data` goes to who accepts.
   ConnectionId Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup = {},
                        const PrivateData& private_data = {});
+  // One that another endpoint passed on, whose ports lead where ours lead. It is as if it had come here; the answer is
+  // sent from here.
+  void TakeRequest(const ConnectionRequest& request, Time now);
   void Accept(ConnectionId connection, Time now);  // answers kRequest
   void Refuse(ConnectionId connection, Time now);
   // Orderly: what was posted before is carried out first (receives are completed with kConnectionClosed), then kClosed.

@@ -85,8 +85,24 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     }
     return;
   }
+  const ConnectionRequest request = {.port = port,
+                                     .source = source,
+                                     .listener = init->listener_nonce,
+                                     .client_nonce = init->client_nonce,
+                                     .client = init->client_connection,
+                                     .body = body};
+  if (!context_.environment->PassOn(request, now)) TakeRequest(request, *init, now);
+}
+
+void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, Time now) {
+  const auto init = wire::ParseInit(request.body);
+  if (init.has_value() && request.port < context_.ports.size()) TakeRequest(request, *init, now);
+}
+
+void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::InitPacket& init, Time now) {
+  const uint32_t port = request.port;
   ForgetSpentRequests(now);
-  const auto key = std::make_pair(init->client_nonce, init->client_connection);
+  const auto key = std::make_pair(request.client_nonce, request.client);
   const auto known = requests_.find(key);
   if (known != requests_.end()) {
     Connection* connection = Find(known->second.connection);
@@ -96,22 +112,24 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     }
     if (!known->second.refused) return;
   }
-  if (!Vouched(*init, body)) {
-    return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
+  if (!Vouched(init, request.body)) {
+    return ReplyRefuse(port, request.source, init.client_connection, init.client_nonce, CloseReason::kRefusedKey,
+                       nullptr);
   }
-  const crypto::Secret digest = identity_.has_value() ? DigestOfInit(wire::SignedBytes(body)) : crypto::Secret{};
+  const crypto::Secret digest =
+      identity_.has_value() ? DigestOfInit(wire::SignedBytes(request.body)) : crypto::Secret{};
   const auto refuse = [&](CloseReason reason) {
-    ReplyRefuse(port, source, init->client_connection, init->client_nonce, reason, &digest);
+    ReplyRefuse(port, request.source, init.client_connection, init.client_nonce, reason, &digest);
   };
   if (known != requests_.end()) return refuse(CloseReason::kRefusedByApplication);
-  const auto listener = listener_by_nonce_.find(init->listener_nonce);
+  const auto listener = listener_by_nonce_.find(init.listener_nonce);
   if (listener == listener_by_nonce_.end()) return refuse(CloseReason::kRefusedNoListener);
-  if (init->hello.algorithm != context_.options.congestion_control) return refuse(CloseReason::kRefusedMismatch);
-  if (init->hello.segment_bytes < limits::kMinSegmentBytes) {
+  if (init.hello.algorithm != context_.options.congestion_control) return refuse(CloseReason::kRefusedMismatch);
+  if (init.hello.segment_bytes < limits::kMinSegmentBytes) {
     ++context_.counters.rx_malformed;
     return;
   }
-  if (ReachOf(std::span(init->hello.addresses).first(init->hello.ports)) == 0) {
+  if (ReachOf(std::span(init.hello.addresses).first(init.hello.ports)) == 0) {
     return refuse(CloseReason::kRefusedNoRoute);
   }
   Connection* connection = pending_requests_ >= limits::kMaxPendingAccepts ? nullptr : NewConnection();
@@ -119,7 +137,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
   SetUp(*connection, listeners_.at(listener->second).setup);
   requests_[key] = {.connection = connection->id()};
   ++pending_requests_;
-  connection->StartRequested(*init, digest, listener->second, now);
+  connection->StartRequested(init, digest, listener->second, now);
   connection->AnswerThrough(port);
   After(connection, now);
 }

@@ -41,11 +41,13 @@ class Endpoint::Impl {
   uint64_t NewSecretNumber() { return context_.random.Next() ^ secret_numbers_.Next(); }
 
   // ---- memory
-  RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection);
+  RegionId RegisterMemory(void* base, uint64_t bytes, uint8_t access, MemoryKind kind, ConnectionId connection,
+                          const RegionName& same_as);
 
-  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
+  RegionId RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access,
+                            const RegionName& same_as);
 
-  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access);
+  RegionId RegisterDeviceMemory(const LaneMemory& memory, uint8_t access, const RegionName& same_as);
   uint32_t PlacingPorts(RegionId id) const;
   uint32_t ReadingPorts(RegionId id) const;
 
@@ -161,6 +163,10 @@ class Endpoint::Impl {
   // `padding`: bytes of the packet behind its header; our answer to a stranger has no more.
   [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
                                 const LaneAddress& source, Time now);
+
+  // Of a request whose cookie is good.
+  void TakeRequest(const ConnectionRequest& request, const wire::InitPacket& init, Time now);
+  [[gnu::cold]] void TakeRequest(const ConnectionRequest& request, Time now);
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
@@ -307,7 +313,8 @@ class Endpoint::Impl {
   static constexpr size_t kMostInRun = 64;   // packets that are taken together
   static constexpr uint32_t kSlotBits = 20;  // of a connection id; the rest counts the uses of the slot
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
-  static constexpr uint32_t kGenerationMask = (1u << (32 - kSlotBits)) - 1;
+  static constexpr uint32_t kGenerationBits = 32 - kSlotBits;
+  static_assert(limits::kMostIdPrefixBits < kGenerationBits);
 
   CoreContext context_;
   CookieJar cookies_;

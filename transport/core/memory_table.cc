@@ -3,8 +3,13 @@
 namespace paceline {
 
 RegionId MemoryTable::Add(const Region& region) {
+  constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   uint32_t slot;
-  if (!free_.empty()) {
+  if (region.id != kUnregistered) {
+    slot = region.id & kSlotMask;
+    if (slot >= slots_.size()) slots_.resize(slot + 1);
+    if (slots_[slot].live) return kUnregistered;
+  } else if (!free_.empty()) {
     slot = free_.back();
     free_.pop_back();
   } else {
@@ -13,8 +18,10 @@ RegionId MemoryTable::Add(const Region& region) {
     slots_.emplace_back();
   }
   const uint32_t generation = ((slots_[slot].id >> kSlotBits) + 1) & ((1u << (32 - kSlotBits)) - 1);
+  const RegionId fresh = (generation == 0 ? 1 : generation) << kSlotBits | slot;
   slots_[slot] = region;
-  slots_[slot].id = (generation == 0 ? 1 : generation) << kSlotBits | slot;
+  slots_[slot].numbered_elsewhere = region.id != kUnregistered;
+  if (!slots_[slot].numbered_elsewhere) slots_[slot].id = fresh;
   slots_[slot].live = true;
   by_key_[region.key] = slots_[slot].id;
   return slots_[slot].id;
@@ -26,7 +33,7 @@ void MemoryTable::Remove(RegionId id) {
   const uint32_t slot = id & ((1u << kSlotBits) - 1);
   by_key_.erase(region->key);
   slots_[slot].live = false;
-  free_.push_back(slot);
+  if (!slots_[slot].numbered_elsewhere) free_.push_back(slot);
 }
 
 const Region* MemoryTable::Find(RegionId id) const {

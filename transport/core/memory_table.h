@@ -27,6 +27,7 @@ struct Region {
   int device = kNoDevice;
   int dma_buf = -1;
   uint64_t dma_buf_offset = 0;
+  bool numbered_elsewhere = false;  // Add took the number that it had
   bool live = false;
 
   LaneMemory ForLanes() const {
@@ -37,7 +38,8 @@ struct Region {
 
 class MemoryTable {
  public:
-  // Takes everything but the id from `region`; `region.key` must be fresh. kUnregistered: no id left.
+  // Takes everything from `region`, whose key must be fresh. An id that it has is that of the same region in another
+  // table; where some have one, all have. kUnregistered: no id left, or that one is in use.
   RegionId Add(const Region& region);
   void Remove(RegionId id);
   bool HasKey(uint64_t key) const { return by_key_.contains(key); }

@@ -222,6 +222,12 @@ enum class CloseReason : uint16_t {
 };
 std::string_view CloseReasonName(CloseReason reason);
 
+// By what a region is known: here, and to peers.
+struct RegionName {
+  RegionId id = kUnregistered;
+  uint64_t key = 0;
+};
+
 // How a new connection differs from the usual; of both sides.
 struct ConnectionSetup {
   ReceiveQueueId receives = kNoReceiveQueue;  // where sends of the peer look for receives, instead of the connection

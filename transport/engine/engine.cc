@@ -105,7 +105,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& opti
 
 Engine::Engine(const EngineOptions& options, std::vector<std::unique_ptr<Lane>> lanes,
                std::unique_ptr<CongestionControl> congestion_control)
-    : lanes_(std::move(lanes)), replies_first_(options.replies_first), device_copier_(options.device_copier) {
+    : lanes_(std::move(lanes)),
+      replies_first_(options.replies_first),
+      device_copier_(options.device_copier),
+      request_router_(options.request_router) {
   std::vector<PortDescription> descriptions;
   for (const auto& lane : lanes_) {
     ports_.push_back(std::make_unique<PortState>());
@@ -291,6 +294,10 @@ void Engine::ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16
 void Engine::EndWrites(uint32_t port, uint32_t peer, uint32_t connection) { lanes_[port]->EndWrites(peer, connection); }
 
 void Engine::FenceWrites(uint32_t port, ConnectionId connection) { lanes_[port]->FenceWrites(connection); }
+
+bool Engine::PassOn(const ConnectionRequest& request, Time now) {
+  return request_router_ != nullptr && request_router_->PassOn(request, now);
+}
 
 bool Engine::CopyFromDevice(int device, void* to, const void* from, size_t bytes) {
   return device_copier_ != nullptr && device_copier_->FromDevice(device, to, from, bytes);

@@ -30,6 +30,15 @@ class DeviceCopier {
   virtual bool ToDevice(int device, void* to, const void* from, size_t bytes) = 0;
 };
 
+// Where requests to connect go that another engine of the process may take; as EndpointEnvironment's.
+//
+// Thread rule: the engine's thread, which has the engine locked meanwhile: it must not wait for another engine.
+class RequestRouter {
+ public:
+  virtual ~RequestRouter() = default;
+  virtual bool PassOn(const ConnectionRequest& request, Time now) = 0;
+};
+
 struct EngineOptions {
   EndpointOptions endpoint;  // .congestion_control names the algorithm
   ParameterMap congestion_control_parameters;
@@ -37,7 +46,8 @@ struct EngineOptions {
   // pass receives is answered at the beginning of the next one, the caller's replies before acknowledgements of what
   // they reply to. Otherwise (simulated hosts) at the end of the same pass.
   bool replies_first = false;
-  DeviceCopier* device_copier = nullptr;  // outlives the engine; nullptr: such copies fail
+  DeviceCopier* device_copier = nullptr;    // outlives the engine; nullptr: such copies fail
+  RequestRouter* request_router = nullptr;  // outlives the engine; nullptr: it takes all by itself
 };
 
 class Engine final : private EndpointEnvironment {
@@ -87,6 +97,7 @@ class Engine final : private EndpointEnvironment {
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
   void FenceWrites(uint32_t port, ConnectionId connection) override;
+  bool PassOn(const ConnectionRequest& request, Time now) override;
   bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) override;
   bool CopyToDevice(int device, void* to, const void* from, size_t bytes) override;
 
@@ -95,6 +106,7 @@ class Engine final : private EndpointEnvironment {
   std::unique_ptr<Endpoint> endpoint_;
   const bool replies_first_;
   DeviceCopier* const device_copier_;
+  RequestRouter* const request_router_;
   uint32_t first_port_ = 0;  // that sends first in this pass: each has its turn
   Time last_pass_;
   Time timeout_;             // of the endpoint, when it was asked last

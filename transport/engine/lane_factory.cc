@@ -39,6 +39,9 @@ std::string WithPort(const std::string& device) {
 absl::StatusOr<std::unique_ptr<Lane>> CreateUdp(const std::string& device, const LaneFactoryOptions& options) {
   UdpLaneOptions udp;
   udp.bind_address = WithPort(device);
+  if (const size_t colon = udp.bind_address.rfind(':'); options.any_udp_port && colon != std::string::npos) {
+    udp.bind_address.replace(colon, std::string::npos, ":0");
+  }
   udp.mtu = options.mtu;
   udp.link_rate = options.link_rate;
   udp.traffic_class = options.traffic_class;
@@ -221,6 +224,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactory
   }
   return lanes;
 }
+
+bool LanesMayShareDevices(const std::string& kind) { return kind != "xdp" && kind != "dpdk"; }
 
 absl::StatusOr<LaneAddress> ParsePeerAddress(const std::string& kind, const std::string& text) {
   if (HasUdpAddresses(kind)) return ParseLaneAddress(text);

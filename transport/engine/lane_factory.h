@@ -26,6 +26,7 @@ struct LaneFactoryOptions {
   // Bytes of the largest IP packet (kind shm: of the largest packet; verbs: of its payload; xdp: of one chunk at most);
   // 0: the port's.
   uint32_t mtu = 0;
+  bool any_udp_port = false;    // udp, auto: of an address with a port only the address counts
   Rate link_rate;               // zero: as the driver states it
   uint32_t entropies = 0;       // udp, xdp, verbs: routes to a peer, at most 64 of verbs; 0: the lane's own number
   Impairment impairment;        // none: lanes as they are
@@ -38,6 +39,9 @@ struct LaneFactoryOptions {
 
 // An error names the kind or device at fault and what there is instead.
 absl::StatusOr<std::vector<std::unique_ptr<Lane>>> CreateLanes(const LaneFactoryOptions& options);
+
+// Whether several lanes of this kind, each of another engine, can be on one device, or in one process.
+bool LanesMayShareDevices(const std::string& kind);
 
 // The address by which lanes of this kind find somebody, of text for people; and back. udp, xdp, dpdk:
 // "192.0.2.1:4791", "[fd00::2]:4791". Other kinds have none.

@@ -29,6 +29,7 @@
 
 namespace paceline::api {
 
+class ContextEngine;
 class ContextImpl;
 
 class ReceiveQueue;
@@ -55,7 +56,7 @@ class Connection {
   ~Connection();
 
   uint32_t id() const { return id_; }  // as in Completion::connection; never 0
-  bool valid() const { return impl_ != nullptr; }
+  bool valid() const { return engine_ != nullptr; }
   ConnectionState state() const;
   // Once kClosed: why. For programs; and for people, with details ("refused: nobody listens there"), empty before.
   CloseCode close_code() const;
@@ -114,8 +115,8 @@ class Connection {
  private:
   friend class Context;
   friend class Listener;
-  Connection(std::shared_ptr<ContextImpl> impl, uint32_t id);
-  std::shared_ptr<ContextImpl> impl_;
+  Connection(std::shared_ptr<ContextEngine> engine, uint32_t id);
+  std::shared_ptr<ContextEngine> engine_;  // keeps the whole context alive
   uint32_t id_ = 0;
 };
 
@@ -147,8 +148,8 @@ class ReceiveQueue {
 
  private:
   friend class Context;
-  ReceiveQueue(std::shared_ptr<ContextImpl> impl, uint32_t id);
-  std::shared_ptr<ContextImpl> impl_;
+  ReceiveQueue(std::shared_ptr<ContextEngine> engine, uint32_t id);
+  std::shared_ptr<ContextEngine> engine_;  // keeps the whole context alive
   uint32_t id_ = 0;
 };
 
@@ -173,7 +174,8 @@ class Listener {
   uint32_t id_ = 0;
 };
 
-// The completions of a context, in the order in which they happened.
+// The completions of a context, in the order in which they happened; with several engines in that of each, which is
+// that of each connection.
 class CompletionQueue {
  public:
   // Takes up to `room` completions, returns how many. With manual progress a call that finds none makes progress: once,
@@ -229,7 +231,10 @@ class Context {
   // kRemoteAccess. A connection with operations of its own that still use the region is aborted: they end with
   // kConnectionClosed.
   void DeregisterMemory(RegionId region);
-  RemoteMemory ExportMemory(RegionId region) const;  // key 0: no such region
+  // For peers; key 0: no such region. Where the context has several engines, cards of peers do not write it by
+  // themselves: the second one says what the peer at the end of that connection, and no other, needs for that.
+  RemoteMemory ExportMemory(RegionId region) const;
+  RemoteMemory ExportMemoryFor(const Connection& connection, RegionId region) const;
 
   ReceiveQueue NewReceiveQueue();
   // kAlreadyExists: there is a listener with this service.
@@ -255,9 +260,11 @@ class Context {
   // Ends a Wait that is going on or comes next. From any thread.
   void Interrupt();
 
-  // All counters now: of the endpoint, and of each port with the prefix "port0_", ...
+  // All counters now: of the endpoint, and of each port with the prefix "port0_", ... Of several engines the endpoints'
+  // are added up, and the ports numbered one engine behind the other.
   std::vector<Counter> counters() const;
-  // Name of this context's counters page (paceline/counters.h); empty without one.
+  // Name of this context's counters page (paceline/counters.h); empty without one. Of several engines each has one:
+  // that of the first.
   std::string counters_page() const;
   // One per port: "udp:lo 127.0.0.1:40001".
   std::vector<std::string> lanes() const;

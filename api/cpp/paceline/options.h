@@ -61,10 +61,14 @@ struct ContextOptions {
 
   // -- progress and waiting
   ProgressMode progress = ProgressMode::kManual;  // PACELINE_PROGRESS: manual or thread
-  uint32_t spin_us = 20;                          // PACELINE_SPIN_US: idle time before sleeping, where cores suffice
+  // PACELINE_ENGINES, 1 to 16: engines over which the context spreads its connections, each with ports and a thread of
+  // its own, for whom one core does not suffice; 0: 1. More than one only with kThread, and lanes "auto", "udp", "shm"
+  // and "verbs".
+  uint32_t engines = 0;
+  uint32_t spin_us = 20;     // PACELINE_SPIN_US: idle time before sleeping, where cores suffice
   uint32_t local_ranks = 0;  // PACELINE_LOCAL_RANKS: processes of the job on this machine; 0: from the launcher, else 1
 
-  // -- bounds (0: the default); at a bound a post answers kTryAgain
+  // -- bounds (0: the default), of several engines each; at a bound a post answers kTryAgain
   uint32_t max_connections = 0;   // PACELINE_MAX_CONNECTIONS
   uint32_t max_operations = 0;    // PACELINE_MAX_OPERATIONS: per connection and direction
   uint32_t max_completions = 0;   // PACELINE_MAX_COMPLETIONS: not yet polled

@@ -5,6 +5,20 @@
 #include "api/cpp/src/context_impl.h"
 
 namespace paceline::api {
+namespace {
+
+// An engine of `context`, which it keeps alive.
+std::shared_ptr<ContextEngine> Share(const std::shared_ptr<ContextImpl>& context, ContextEngine* engine) {
+  return {context, engine};
+}
+
+bool IsOf(const std::shared_ptr<ContextEngine>& engine, const std::shared_ptr<ContextImpl>& context) {
+  return !engine.owner_before(context) && !context.owner_before(engine);
+}
+
+const char kForeignQueue[] = "the receive queue is not one of this context's";
+
+}  // namespace
 
 const char* Version() { return PACELINE_VERSION; }
 
@@ -26,7 +40,7 @@ Result<RegionId> Context::RegisterMemory(void* base, uint64_t bytes, uint8_t acc
 }
 
 Result<RegionId> Context::RegisterMemoryFor(const Connection& connection, void* base, uint64_t bytes, uint8_t access) {
-  if (connection.impl_ != impl_) {
+  if (!IsOf(connection.engine_, impl_)) {
     return Status(StatusCode::kInvalidArgument, "the connection is not one of this context's");
   }
   return impl_->RegisterMemory(base, bytes, access, connection.id());
@@ -38,8 +52,10 @@ Result<RegionId> Context::RegisterDeviceMemory(void* base, uint64_t bytes, uint8
 
 void Context::DeregisterMemory(RegionId region) { impl_->DeregisterMemory(region); }
 
-RemoteMemory Context::ExportMemory(RegionId region) const {
-  return impl_->Locked(false, [&] { return FromCore(impl_->endpoint().ExportMemory(region)); });
+RemoteMemory Context::ExportMemory(RegionId region) const { return impl_->ExportMemory(region); }
+
+RemoteMemory Context::ExportMemoryFor(const Connection& connection, RegionId region) const {
+  return IsOf(connection.engine_, impl_) ? connection.engine_->ExportMemory(region) : RemoteMemory();
 }
 
 Result<RegionId> Context::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access) {
@@ -47,12 +63,18 @@ Result<RegionId> Context::RegisterMemoryAs(uint64_t key, uint64_t origin, void* 
 }
 
 ReceiveQueue Context::NewReceiveQueue() {
-  return ReceiveQueue(impl_, impl_->Locked(false, [&] { return impl_->endpoint().NewReceiveQueue(); }));
+  const std::shared_ptr<ContextEngine> engine = Share(impl_, &impl_->NextQueueEngine());
+  return ReceiveQueue(engine, engine->Locked(false, [&] { return engine->endpoint().NewReceiveQueue(); }));
 }
 
 Result<Listener> Context::Listen(const ListenOptions& options) {
-  const ConnectionSetup setup = {.receives = options.receives == nullptr ? kNoReceiveQueue : options.receives->id_};
-  const uint32_t listener = impl_->Listen(setup, options.service);
+  const ReceiveQueue* receives = options.receives;
+  if (receives != nullptr && !IsOf(receives->engine_, impl_)) {
+    return Status(StatusCode::kInvalidArgument, kForeignQueue);
+  }
+  const ConnectionSetup setup = {.receives = receives == nullptr ? kNoReceiveQueue : receives->id_};
+  const uint32_t listener =
+      impl_->Listen(setup, options.service, receives == nullptr ? nullptr : receives->engine_.get());
   if (listener != 0) return Listener(impl_, listener);
   return Status(StatusCode::kAlreadyExists,
                 "service " + std::to_string(options.service) + " has a listener in this context");
@@ -63,43 +85,49 @@ Result<Connection> Context::Connect(const Handle& handle, const ConnectOptions& 
     return Status(StatusCode::kInvalidArgument,
                   "private_data has " + std::to_string(options.private_data.size()) + " bytes; it may have up to 128");
   }
-  const ConnectionSetup setup = {.receives = options.receives == nullptr ? kNoReceiveQueue : options.receives->id_,
+  const ReceiveQueue* receives = options.receives;
+  if (receives != nullptr && !IsOf(receives->engine_, impl_)) {
+    return Status(StatusCode::kInvalidArgument, kForeignQueue);
+  }
+  const ConnectionSetup setup = {.receives = receives == nullptr ? kNoReceiveQueue : receives->id_,
                                  .source = options.source};
-  Result<ConnectionId> connection = impl_->Connect(handle, setup, PrivateData::Of(options.private_data));
+  ContextEngine& engine = receives == nullptr ? impl_->LightestEngine() : *receives->engine_;
+  Result<ConnectionId> connection = engine.Connect(handle, setup, PrivateData::Of(options.private_data));
   if (!connection.ok()) return connection.status();
-  return Connection(impl_, *connection);
+  return Connection(Share(impl_, &engine), *connection);
 }
 
 CompletionQueue& Context::completions() { return impl_->queue(); }
-bool Context::crowded() const { return impl_->crowded(); }
-bool Context::Progress() { return !impl_->threaded() && impl_->Pass(); }
+bool Context::crowded() const { return impl_->front().crowded(); }
+bool Context::Progress() { return !impl_->threaded() && impl_->front().Pass(); }
 void Context::Transmit() {
-  if (!impl_->threaded()) impl_->Transmit();
+  if (!impl_->threaded()) impl_->front().Transmit();
 }
 bool Context::Wait(std::chrono::nanoseconds timeout) { return impl_->Wait(timeout); }
-void Context::Interrupt() { impl_->Interrupt(); }
+void Context::Interrupt() { impl_->front().Interrupt(); }
 std::vector<Counter> Context::counters() const { return impl_->Counters(); }
-std::string Context::counters_page() const { return impl_->PageName(); }
+std::string Context::counters_page() const { return impl_->front().PageName(); }
 std::vector<std::string> Context::lanes() const { return impl_->LaneNames(); }
 
 size_t Context::MemoryOf(const Connection& connection) const {
-  return impl_->Locked(false, [&] { return impl_->endpoint().MemoryOf(connection.id()); });
+  if (!IsOf(connection.engine_, impl_)) return 0;
+  return connection.engine_->Locked(false, [&] { return connection.engine_->endpoint().MemoryOf(connection.id()); });
 }
 
 // ---- ReceiveQueue
 
-ReceiveQueue::ReceiveQueue(std::shared_ptr<ContextImpl> impl, uint32_t id) : impl_(std::move(impl)), id_(id) {}
+ReceiveQueue::ReceiveQueue(std::shared_ptr<ContextEngine> engine, uint32_t id) : engine_(std::move(engine)), id_(id) {}
 ReceiveQueue::ReceiveQueue(ReceiveQueue&&) noexcept = default;
 
 ReceiveQueue& ReceiveQueue::operator=(ReceiveQueue&& other) noexcept {
-  std::swap(impl_, other.impl_);
+  std::swap(engine_, other.engine_);
   std::swap(id_, other.id_);
   return *this;
 }
 
 ReceiveQueue::~ReceiveQueue() {
-  if (impl_ == nullptr) return;
-  impl_->Locked(true, [&] { impl_->endpoint().DeleteReceiveQueue(id_, MonotonicNow()); });
+  if (engine_ == nullptr) return;
+  engine_->Locked(true, [&] { engine_->endpoint().DeleteReceiveQueue(id_, MonotonicNow()); });
 }
 
 PostResult ReceiveQueue::Receive(Buffer buffer, const Match& match, uint64_t user_data, OperationId* id) {
@@ -108,7 +136,7 @@ PostResult ReceiveQueue::Receive(Buffer buffer, const Match& match, uint64_t use
                                   .ignore = match.ignore,
                                   .user_data = user_data,
                                   .source = match.source};
-  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+  return engine_->Post(&Endpoint::PostSharedReceive, id_, request, id);
 }
 
 PostResult ReceiveQueue::ReceiveMany(Buffer buffer, const Match& match, uint64_t min_free, uint64_t user_data,
@@ -120,18 +148,18 @@ PostResult ReceiveQueue::ReceiveMany(Buffer buffer, const Match& match, uint64_t
                                   .user_data = user_data,
                                   .source = match.source,
                                   .min_free = min_free};
-  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+  return engine_->Post(&Endpoint::PostSharedReceive, id_, request, id);
 }
 
 PostResult ReceiveQueue::ReceiveClaimed(Buffer buffer, uint64_t claim, uint64_t user_data, OperationId* id) {
   if (claim == 0) return PostResult::kInvalidArgument;
   const ReceiveRequest request = {.buffer = ToCore(buffer), .user_data = user_data, .claimed = claim};
-  return impl_->Post(&Endpoint::PostSharedReceive, id_, request, id);
+  return engine_->Post(&Endpoint::PostSharedReceive, id_, request, id);
 }
 
 std::optional<WaitingSend> ReceiveQueue::Peek(const Match& match, bool claim) {
   const ReceiveRequest request = {.tag = match.tag, .ignore = match.ignore, .source = match.source};
-  const auto found = impl_->Locked(false, [&] { return impl_->endpoint().Peek(id_, request, claim); });
+  const auto found = engine_->Locked(false, [&] { return engine_->endpoint().Peek(id_, request, claim); });
   if (!found) return std::nullopt;
   return WaitingSend{.connection = found->connection,
                      .source = found->source,
@@ -143,12 +171,12 @@ std::optional<WaitingSend> ReceiveQueue::Peek(const Match& match, bool claim) {
 }
 
 bool ReceiveQueue::Cancel(OperationId id) {
-  return impl_->Locked(true, [&] { return impl_->endpoint().CancelReceive(id_, id, MonotonicNow()); });
+  return engine_->Locked(true, [&] { return engine_->endpoint().CancelReceive(id_, id, MonotonicNow()); });
 }
 
 void ReceiveQueue::FailReceivesFrom(Source source) {
-  impl_->Locked(true, [&] {
-    impl_->endpoint().FailReceivesFrom(id_, source, paceline::OperationStatus::kPeerLost, MonotonicNow());
+  engine_->Locked(true, [&] {
+    engine_->endpoint().FailReceivesFrom(id_, source, paceline::OperationStatus::kPeerLost, MonotonicNow());
   });
 }
 
@@ -173,48 +201,49 @@ Listener::~Listener() {
   if (impl_ != nullptr) impl_->CloseListener(id_);
 }
 
-Handle Listener::handle() const { return impl_->ListenHandle(id_); }
+Handle Listener::handle() const { return impl_->HandleOf(id_); }
 
 std::optional<Connection> Listener::Accept() {
-  const ConnectionId connection = impl_->Accept(id_);
-  if (connection == kNoConnection) return std::nullopt;
-  return Connection(impl_, connection);
+  const ContextImpl::Accepted accepted = impl_->Accept(id_);
+  if (accepted.connection == kNoConnection) return std::nullopt;
+  return Connection(Share(impl_, accepted.engine), accepted.connection);
 }
 
 Result<Connection> Listener::WaitAccept(std::chrono::nanoseconds timeout) {
-  impl_->WaitUntil([this] { return impl_->HasRequest(id_); }, timeout);
-  std::optional<Connection> accepted = Accept();
-  if (!accepted) return Status(StatusCode::kTimedOut, "nobody has connected in time");
-  if (Status status = accepted->WaitEstablished(timeout); !status.ok()) return status;
-  return *std::move(accepted);
+  const ContextImpl::Accepted accepted = impl_->WaitAccept(id_, timeout);
+  if (accepted.connection == kNoConnection) return Status(StatusCode::kTimedOut, "nobody has connected in time");
+  Connection connection(Share(impl_, accepted.engine), accepted.connection);
+  if (Status status = connection.WaitEstablished(timeout); !status.ok()) return status;
+  return connection;
 }
 
 // ---- Connection
 
-Connection::Connection(std::shared_ptr<ContextImpl> impl, uint32_t id) : impl_(std::move(impl)), id_(id) {}
-Connection::Connection(Connection&& other) noexcept : impl_(std::move(other.impl_)), id_(std::exchange(other.id_, 0)) {}
+Connection::Connection(std::shared_ptr<ContextEngine> engine, uint32_t id) : engine_(std::move(engine)), id_(id) {}
+Connection::Connection(Connection&& other) noexcept
+    : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)) {}
 
 Connection& Connection::operator=(Connection&& other) noexcept {
-  std::swap(impl_, other.impl_);
+  std::swap(engine_, other.engine_);
   std::swap(id_, other.id_);
   return *this;
 }
 
 Connection::~Connection() {
-  if (impl_ != nullptr) impl_->Forget(id_);
+  if (engine_ != nullptr) engine_->Forget(id_);
 }
 
-ConnectionState Connection::state() const { return impl_->StateOf(id_); }
-CloseCode Connection::close_code() const { return impl_->CloseCodeOf(id_); }
-std::string Connection::close_reason() const { return impl_->CloseReasonOf(id_); }
-std::vector<uint8_t> Connection::private_data() const { return impl_->PrivateDataOf(id_); }
+ConnectionState Connection::state() const { return engine_->StateOf(id_); }
+CloseCode Connection::close_code() const { return engine_->CloseCodeOf(id_); }
+std::string Connection::close_reason() const { return engine_->CloseReasonOf(id_); }
+std::vector<uint8_t> Connection::private_data() const { return engine_->PrivateDataOf(id_); }
 
 void Connection::SetSource(Source source) {
-  impl_->Locked(true, [&] { impl_->endpoint().SetSource(id_, source, MonotonicNow()); });
+  engine_->Locked(true, [&] { engine_->endpoint().SetSource(id_, source, MonotonicNow()); });
 }
 
 Status Connection::WaitEstablished(std::chrono::nanoseconds timeout) {
-  impl_->WaitUntil([this] { return impl_->StateUnlocked(id_) != ConnectionState::kConnecting; }, timeout);
+  engine_->WaitUntil([this] { return engine_->StateUnlocked(id_) != ConnectionState::kConnecting; }, timeout);
   switch (state()) {
     case ConnectionState::kEstablished:
       return Status();
@@ -228,14 +257,14 @@ Status Connection::WaitEstablished(std::chrono::nanoseconds timeout) {
 
 PostResult Connection::Send(Buffer buffer, uint64_t tag, uint64_t user_data, OperationId* id) {
   const SendRequest request = {.buffer = ToCore(buffer), .tag = tag, .user_data = user_data};
-  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+  return engine_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
 PostResult Connection::SendImmediate(Buffer buffer, uint64_t tag, uint64_t immediate, uint64_t user_data,
                                      OperationId* id) {
   const SendRequest request = {
       .buffer = ToCore(buffer), .tag = tag, .immediate = immediate, .has_immediate = true, .user_data = user_data};
-  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+  return engine_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
 PostResult Connection::SendCopied(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
@@ -246,7 +275,7 @@ PostResult Connection::SendCopied(Buffer buffer, uint64_t tag, std::optional<uin
                                .has_immediate = immediate.has_value(),
                                .awaited = false,
                                .user_data = user_data};
-  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+  return engine_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
 PostResult Connection::SendToReceive(Buffer buffer, uint64_t tag, std::optional<uint64_t> immediate, uint64_t user_data,
@@ -257,19 +286,19 @@ PostResult Connection::SendToReceive(Buffer buffer, uint64_t tag, std::optional<
                                .has_immediate = immediate.has_value(),
                                .to_receive = true,
                                .user_data = user_data};
-  return impl_->Post(&Endpoint::PostSend, id_, request, id);
+  return engine_->Post(&Endpoint::PostSend, id_, request, id);
 }
 
 PostResult Connection::Receive(Buffer buffer, uint64_t tag, uint64_t ignore, uint64_t user_data, OperationId* id) {
   const ReceiveRequest request = {.buffer = ToCore(buffer), .tag = tag, .ignore = ignore, .user_data = user_data};
-  return impl_->Post(&Endpoint::PostReceive, id_, request, id);
+  return engine_->Post(&Endpoint::PostReceive, id_, request, id);
 }
 
 PostResult Connection::Write(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
                              OperationId* id) {
   const WriteRequest request = {
       .buffer = ToCore(buffer), .remote = ToCore(remote), .remote_offset = remote_offset, .user_data = user_data};
-  return impl_->Post(&Endpoint::PostWrite, id_, request, id);
+  return engine_->Post(&Endpoint::PostWrite, id_, request, id);
 }
 
 PostResult Connection::WriteImmediate(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset,
@@ -280,14 +309,14 @@ PostResult Connection::WriteImmediate(Buffer buffer, const RemoteMemory& remote,
                                 .immediate = immediate,
                                 .has_immediate = true,
                                 .user_data = user_data};
-  return impl_->Post(&Endpoint::PostWrite, id_, request, id);
+  return engine_->Post(&Endpoint::PostWrite, id_, request, id);
 }
 
 PostResult Connection::Read(Buffer buffer, const RemoteMemory& remote, uint64_t remote_offset, uint64_t user_data,
                             OperationId* id) {
   const ReadRequest request = {
       .buffer = ToCore(buffer), .remote = ToCore(remote), .remote_offset = remote_offset, .user_data = user_data};
-  return impl_->Post(&Endpoint::PostRead, id_, request, id);
+  return engine_->Post(&Endpoint::PostRead, id_, request, id);
 }
 
 PostResult Connection::FetchAdd(const RemoteMemory& remote, uint64_t remote_offset, uint64_t add, uint64_t user_data,
@@ -297,7 +326,7 @@ PostResult Connection::FetchAdd(const RemoteMemory& remote, uint64_t remote_offs
                                  .remote_offset = remote_offset,
                                  .operand = add,
                                  .user_data = user_data};
-  return impl_->Post(&Endpoint::PostAtomic, id_, request, id);
+  return engine_->Post(&Endpoint::PostAtomic, id_, request, id);
 }
 
 PostResult Connection::CompareSwap(const RemoteMemory& remote, uint64_t remote_offset, uint64_t compare, uint64_t swap,
@@ -308,7 +337,7 @@ PostResult Connection::CompareSwap(const RemoteMemory& remote, uint64_t remote_o
                                  .operand = swap,
                                  .compare = compare,
                                  .user_data = user_data};
-  return impl_->Post(&Endpoint::PostAtomic, id_, request, id);
+  return engine_->Post(&Endpoint::PostAtomic, id_, request, id);
 }
 
 PostResult Connection::PostAtomic(const Atomic& atomic, const RemoteMemory& remote, uint64_t remote_offset,
@@ -322,18 +351,18 @@ PostResult Connection::PostAtomic(const Atomic& atomic, const RemoteMemory& remo
                                        .remote = ToCore(remote),
                                        .remote_offset = remote_offset,
                                        .user_data = user_data};
-  return impl_->Post(&Endpoint::PostVectorAtomic, id_, request, id);
+  return engine_->Post(&Endpoint::PostVectorAtomic, id_, request, id);
 }
 
 PostResult Connection::Flush(uint64_t user_data, OperationId* id) {
-  return impl_->Post(&Endpoint::PostFlush, id_, FlushRequest{.user_data = user_data}, id);
+  return engine_->Post(&Endpoint::PostFlush, id_, FlushRequest{.user_data = user_data}, id);
 }
 
 bool Connection::Cancel(OperationId id) {
-  return impl_->Locked(true, [&] { return impl_->endpoint().Cancel(id_, id, MonotonicNow()); });
+  return engine_->Locked(true, [&] { return engine_->endpoint().Cancel(id_, id, MonotonicNow()); });
 }
 
-void Connection::Close() { impl_->Close(id_, false); }
-void Connection::Abort() { impl_->Close(id_, true); }
+void Connection::Close() { engine_->Close(id_, false); }
+void Connection::Abort() { engine_->Close(id_, true); }
 
 }  // namespace paceline::api

@@ -1,558 +1,240 @@
 #include "api/cpp/src/context_impl.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <utility>
 
-#include "api/cpp/src/convert.h"
-#include "api/cpp/src/counter_list.h"
 #include "api/cpp/src/engine_options.h"
 #include "api/cpp/src/handle.h"
 #include "transport/engine/clock.h"
-#include "transport/engine/lane_factory.h"
-#include "transport/lane/impair/impair_lane.h"
 
 namespace paceline::api {
-namespace {
 
-constexpr Duration kPublishEvery = Duration::Millis(20);
-// What arrived is answered by the next pass, and a caller that found nothing may give up its core: it goes on while
-// data move, for at most so many passes.
-constexpr int kPollPasses = 8;
-constexpr uint32_t kDefaultLingerMillis = 250;  // several tries of a close, also where the network loses packets
-
-// Once per process: an open door is worth a line, not one for each rank's every context.
-void WarnIfOpen(const Engine& engine) {
-  static std::atomic<bool> said{false};
-  for (const auto& lane : engine.lanes()) {
-    if (lane->capabilities().this_machine_only || said.exchange(true)) continue;
-    std::fprintf(stderr,
-                 "paceline: %s has no cluster key: whoever reaches it can connect, read along and change what is sent. "
-                 "Name a key file in PACELINE_KEY_FILE, or say PACELINE_KEY_FILE=none if that is wanted.\n",
-                 std::string(lane->name()).c_str());
-  }
-}
-
-}  // namespace
-
-ContextImpl::ContextImpl() : queue_(this) {}
-
-ContextImpl::~ContextImpl() {
-  thread_.reset();
-  threaded_ = false;
-  if (progress_ != nullptr) CloseAll();
-  if (notify_ >= 0) close(notify_);
-}
-
-void ContextImpl::CloseAll() {
-  DrainEvents();
-  const Time deadline = MonotonicNow() + linger_;
-  const auto end_each = [this](auto end) {
-    for (const auto& [connection, record] : connections_) {
-      if (record.state != ConnectionState::kClosed) (endpoint().*end)(connection, MonotonicNow());
-    }
-    progress_->Kick();
-  };
-  const auto all_closed = [this] {
-    return std::all_of(connections_.begin(), connections_.end(),
-                       [](const auto& item) { return item.second.state == ConnectionState::kClosed; });
-  };
-  end_each(&Endpoint::Close);
-  while (true) {
-    const bool busy = Pass();
-    if (progress_->now() >= deadline) break;
-    if (busy) continue;
-    if (all_closed()) break;
-    IdleOnce(deadline);
-  }
-  end_each(&Endpoint::Abort);
-  for (int pass = 0; pass < 8 && Pass(); ++pass) {  // the last words
-  }
-}
-
-Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options,
-                                                         std::vector<std::unique_ptr<Lane>> lanes) {
+Result<std::shared_ptr<ContextImpl>> ContextImpl::Create(const ContextOptions& options) {
   std::shared_ptr<ContextImpl> impl(new ContextImpl());
-  if (Status status = impl->Open(options, std::move(lanes)); !status.ok()) return status;
+  if (Status status = impl->Open(options); !status.ok()) return status;
   return impl;
 }
 
-Status ContextImpl::Open(const ContextOptions& options, std::vector<std::unique_ptr<Lane>> lanes) {
-  Result<EngineOptions> engine_options = ToEngineOptions(options);
-  if (!engine_options.ok()) return engine_options.status();
-  Result<LaneFactoryOptions> lane_options = ToLaneOptions(options);
-  if (!lane_options.ok()) return lane_options.status();
-  const bool impaired = lanes.empty() && !lane_options->impairment.none();
-  if (lanes.empty()) {
-    auto named = CreateLanes(*lane_options);
-    if (!named.ok()) return FromAbsl(named.status());
-    lanes = *std::move(named);
+Status ContextImpl::Open(const ContextOptions& options) {
+  if (Status status = CheckEngines(options); !status.ok()) return status;
+  const size_t count = std::max<uint32_t>(options.engines, 1);
+  if (count > 1) group_ = std::make_unique<EngineGroup>();
+  for (size_t i = 0; i < count; ++i) {
+    auto engine = ContextEngine::Create(options, i, group_.get());
+    if (!engine.ok()) return engine.status();
+    engines_.push_back(*std::move(engine));
   }
-  engine_options->device_copier = &copier_;
-  auto engine = Engine::Create(*engine_options, std::move(lanes));
-  if (!engine.ok()) {
-    const Status status = FromAbsl(engine.status());  // an unknown algorithm is an option with a wrong value
-    return status.code() == StatusCode::kNotFound ? Status(StatusCode::kInvalidArgument, status.message()) : status;
-  }
-  engine_ = *std::move(engine);
-  if (options.key_file.empty()) WarnIfOpen(*engine_);
-  if (impaired) {
-    for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));
-  }
-  const WaitPolicyOptions wait = ToWaitOptions(options);
-  spin_ = wait.spin;
-  linger_ = Duration::Millis(options.linger_ms != 0 ? options.linger_ms : kDefaultLingerMillis);
-  auto progress = Progress::Create(engine_.get(), wait);
-  if (!progress.ok()) return FromAbsl(progress.status());
-  progress_ = *std::move(progress);
-  published_ = MonotonicNow();
-  if (options.shared_counters) {
-    Result<std::unique_ptr<CountersPage>> page = CountersPage::Create(Counters());
-    if (page.ok()) page_ = *std::move(page);  // without shared memory a context is as good, only not seen from outside
-  }
-  if (options.progress == ProgressMode::kThread) {
-    notify_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (notify_ < 0) return Status(StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
-    threaded_ = true;
-    thread_ = std::make_unique<ProgressThread>(progress_.get(), [this] { return AfterPass(); });
+  if (!several()) return Status();
+  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  for (const auto& engine : engines_) {
+    epoll_event event = {.events = EPOLLIN, .data = {.fd = engine->descriptor()}};
+    if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, engine->descriptor(), &event) != 0) {
+      return Status(StatusCode::kInternal, std::string("epoll: ") + std::strerror(errno));
+    }
   }
   return Status();
 }
 
-// ---- connections
-
-Result<ConnectionId> ContextImpl::Connect(const Handle& handle, const ConnectionSetup& setup,
-                                          const PrivateData& private_data) {
-  Result<ListenAddress> address = DecodeHandle(handle);
-  if (!address.ok()) return address.status();
-  return Locked(true, [&]() -> Result<ConnectionId> {
-    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow(), setup, private_data);
-    if (connection == kNoConnection) {
-      return Status(StatusCode::kResourceExhausted, "the context is at its bound of connections (max_connections)");
-    }
-    connections_[connection];
-    return connection;
-  });
+ContextEngine& ContextImpl::LightestEngine() {
+  return **std::min_element(engines_.begin(), engines_.end(),
+                            [](const auto& a, const auto& b) { return a->load() < b->load(); });
 }
 
-uint32_t ContextImpl::Listen(const ConnectionSetup& setup, uint64_t nonce) {
-  return Locked(true, [&] {
-    const uint32_t listener = endpoint().Listen(setup, nonce);
-    if (listener != 0) requests_[listener];
-    return listener;
-  });
+// ---- listeners
+
+uint32_t ContextImpl::Listen(const ConnectionSetup& setup, uint64_t service, ContextEngine* home) {
+  if (service != 0) {
+    std::lock_guard lock(listeners_mutex_);
+    if (!services_.insert(service).second) return 0;
+  }
+  Listening listening = {.numbers = std::vector<uint32_t>(engines_.size(), 0), .nonce = service};
+  // The first engine, to which requests come, listens last: then there is who takes them.
+  for (size_t i = engines_.size(); i-- > 0;) {
+    if (home != nullptr && home != engines_[i].get()) continue;
+    listening.numbers[i] = engines_[i]->Listen(setup, listening.nonce);
+    if (listening.nonce == 0) listening.nonce = engines_[i]->NonceOf(listening.numbers[i]);
+    if (several()) group_->spreader.AddListener(listening.nonce, home);
+  }
+  std::lock_guard lock(listeners_mutex_);
+  listeners_[++last_listener_] = std::move(listening);
+  return last_listener_;
 }
 
 void ContextImpl::CloseListener(uint32_t listener) {
-  Locked(true, [&] {
-    const auto requests = requests_.find(listener);
-    if (requests == requests_.end()) return;
-    for (const ConnectionId connection : requests->second) {
-      endpoint().Refuse(connection, MonotonicNow());
-      connections_.erase(connection);
-    }
-    requests_.erase(requests);
-    endpoint().CloseListener(listener);
-  });
+  const Listening listening = Find(listener);
+  if (several()) group_->spreader.RemoveListener(listening.nonce);
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    if (listening.numbers[i] != 0) engines_[i]->CloseListener(listening.numbers[i]);
+  }
+  std::lock_guard lock(listeners_mutex_);
+  services_.erase(listening.nonce);
+  listeners_.erase(listener);
 }
 
-Handle ContextImpl::ListenHandle(uint32_t listener) {
-  return Locked(false, [&] { return EncodeHandle(endpoint().listen_address(listener)); });
+ContextImpl::Listening ContextImpl::Find(uint32_t listener) {
+  std::lock_guard lock(listeners_mutex_);
+  const auto found = listeners_.find(listener);
+  return found == listeners_.end() ? Listening{.numbers = std::vector<uint32_t>(engines_.size(), 0)} : found->second;
 }
 
-ConnectionId ContextImpl::Accept(uint32_t listener) {
-  // Who only looks has posted nothing: a context that waits for its descriptor may stay asleep.
-  if (!Locked(false, [&] { return HasRequest(listener); })) return kNoConnection;
-  return Locked(true, [&]() -> ConnectionId {
-    if (!HasRequest(listener)) return kNoConnection;  // another thread was faster
-    std::deque<ConnectionId>& requests = requests_[listener];
-    const ConnectionId connection = requests.front();
-    requests.pop_front();
-    connections_[connection].listener = 0;
-    endpoint().Accept(connection, MonotonicNow());
-    return connection;
-  });
+Handle ContextImpl::HandleOf(uint32_t listener) { return EncodeHandle(front().AddressFor(Find(listener).nonce)); }
+
+ContextImpl::Accepted ContextImpl::Accept(uint32_t listener) {
+  const Listening listening = Find(listener);
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    if (listening.numbers[i] == 0) continue;
+    const ConnectionId connection = engines_[i]->Accept(listening.numbers[i]);
+    if (connection != kNoConnection) return {.engine = engines_[i].get(), .connection = connection};
+  }
+  return {};
 }
 
-bool ContextImpl::HasRequest(uint32_t listener) const {
-  const auto requests = requests_.find(listener);
-  return requests != requests_.end() && !requests->second.empty();
-}
-
-ConnectionState ContextImpl::StateUnlocked(ConnectionId connection) const {
-  const auto found = connections_.find(connection);
-  return found == connections_.end() ? ConnectionState::kClosed : found->second.state;
-}
-
-ConnectionState ContextImpl::StateOf(ConnectionId connection) {
-  return Locked(false, [&] { return StateUnlocked(connection); });
-}
-
-CloseCode ContextImpl::CloseCodeOf(ConnectionId connection) {
-  return Locked(false, [&] {
-    const auto found = connections_.find(connection);
-    return found == connections_.end() ? CloseCode::kNone : found->second.code;
-  });
-}
-
-std::string ContextImpl::CloseReasonOf(ConnectionId connection) {
-  return Locked(false, [&] {
-    const auto found = connections_.find(connection);
-    return found == connections_.end() ? std::string() : found->second.reason;
-  });
-}
-
-std::vector<uint8_t> ContextImpl::PrivateDataOf(ConnectionId connection) {
-  return Locked(false, [&] {
-    const auto found = connections_.find(connection);
-    return found == connections_.end() ? std::vector<uint8_t>() : found->second.private_data;
-  });
-}
-
-void ContextImpl::Close(ConnectionId connection, bool at_once) {
-  Locked(true, [&] {
-    if (at_once) {
-      endpoint().Abort(connection, MonotonicNow());
-    } else {
-      endpoint().Close(connection, MonotonicNow());
-    }
-  });
-}
-
-void ContextImpl::Forget(ConnectionId connection) {
-  Locked(true, [&] {
-    const auto found = connections_.find(connection);
-    if (found == connections_.end()) return;
-    if (found->second.state == ConnectionState::kClosed) {
-      connections_.erase(found);
-      return;
-    }
-    found->second.forgotten = true;
-    endpoint().Close(connection, MonotonicNow());
-  });
-}
-
-void ContextImpl::DrainEvents() {
-  while (const size_t count = endpoint().PollConnectionEvents(events_)) {
-    event_seen_ = true;
-    for (size_t i = 0; i < count; ++i) {
-      ConnectionEvent& event = events_[i];
-      if (event.kind == ConnectionEventKind::kRequest) {
-        const auto requests = requests_.find(event.listener);
-        if (requests == requests_.end()) {
-          endpoint().Refuse(event.connection, MonotonicNow());
-          continue;
-        }
-        ConnectionRecord& record = connections_[event.connection];
-        record.listener = event.listener;
-        const auto given = event.private_data.view();
-        record.private_data.assign(given.begin(), given.end());
-        requests->second.push_back(event.connection);
-        continue;
-      }
-      const auto found = connections_.find(event.connection);
-      if (found == connections_.end()) continue;
-      ConnectionRecord& record = found->second;
-      if (event.kind == ConnectionEventKind::kEstablished) {
-        record.state = ConnectionState::kEstablished;
-      } else if (record.forgotten) {
-        connections_.erase(found);
-      } else if (record.listener != 0) {  // gone before anybody accepted it
-        if (const auto requests = requests_.find(record.listener); requests != requests_.end()) {
-          std::erase(requests->second, event.connection);
-        }
-        connections_.erase(found);
-      } else {
-        record.state = ConnectionState::kClosed;
-        record.code = FromCore(event.reason);
-        record.reason = CloseCodeName(record.code);
-        if (!event.detail.empty()) record.reason += ": " + event.detail;
-      }
-    }
-    if (count < events_.size()) return;
+ContextImpl::Accepted ContextImpl::WaitAccept(uint32_t listener, std::chrono::nanoseconds timeout) {
+  const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
+  if (!threaded()) {
+    const uint32_t number = Find(listener).numbers.front();
+    front().WaitUntil([&] { return front().HasRequest(number); }, timeout);
+  }
+  while (true) {
+    const Accepted accepted = Accept(listener);
+    if (accepted.connection != kNoConnection || MonotonicNow() >= deadline) return accepted;
+    usleep(50);  // connection set-up only: no need to be quick
   }
 }
 
 // ---- memory
 
-namespace {
-
-Status CheckRegion(const void* base, uint64_t bytes, uint8_t access) {
-  constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic | kRemoteEvents;
-  if (base == nullptr || bytes == 0)
-    return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
-  if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
-  return Status();
+// Every engine gets the region, as the first one has named it.
+template <typename Register>
+Result<RegionId> ContextImpl::RegisterWithAll(const Register& register_with) {
+  std::lock_guard lock(memory_mutex_);
+  const Result<RegionId> region = register_with(front(), RegionName());
+  if (!region.ok() || !several()) return region;
+  const RegionName name = {.id = *region, .key = front().ExportMemory(*region).key};
+  for (size_t i = 1; i < engines_.size(); ++i) {
+    const Result<RegionId> same = register_with(*engines_[i], name);
+    if (same.ok()) continue;
+    while (i-- > 0) engines_[i]->DeregisterMemory(*region);
+    return same;
+  }
+  return region;
 }
 
-}  // namespace
-
 Result<RegionId> ContextImpl::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection) {
-  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
-  static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
-                int{kRemoteAtomic} == int{paceline::kRemoteAtomic} &&
-                int{kRemoteEvents} == int{paceline::kRemoteEvents});
-  const RegionId region =
-      Locked(false, [&] { return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection); });
-  if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
-  return region;
+  return RegisterWithAll([=](ContextEngine& engine, const RegionName& same_as) {
+    return engine.RegisterMemory(base, bytes, access, connection, same_as);
+  });
 }
 
 Result<RegionId> ContextImpl::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes,
                                                uint8_t access) {
-  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
-  const RegionId region = Locked(false, [&] { return endpoint().RegisterMemoryAs(key, origin, base, bytes, access); });
-  if (region == kUnregistered) {
-    return Status(StatusCode::kAlreadyExists,
-                  "key " + std::to_string(key) + " names another region, or no more regions can be registered");
-  }
-  return region;
+  return RegisterWithAll([=](ContextEngine& engine, const RegionName& same_as) {
+    return engine.RegisterMemoryAs(key, origin, base, bytes, access, same_as);
+  });
 }
 
 Result<RegionId> ContextImpl::RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access,
                                                    const DeviceMemory& memory) {
-  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
-  if ((access & kRemoteAtomic) != 0) {
-    return Status(StatusCode::kInvalidArgument,
-                  "no processor does atomics in memory of a GPU: leave kRemoteAtomic out");
-  }
-  if (memory.ordinal < 0) return Status(StatusCode::kInvalidArgument, "ordinals of GPUs count from 0");
-  FileDescriptor dma_buf(memory.dma_buf < 0 ? -1 : fcntl(memory.dma_buf, F_DUPFD_CLOEXEC, 0));
-  if (memory.dma_buf >= 0 && !dma_buf.valid()) {
-    return Status(errno == EBADF ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted,
-                  std::string("dma_buf: ") + std::strerror(errno));
-  }
-  return Locked(false, [&]() -> Result<RegionId> {
-    const RegionId region = endpoint().RegisterDeviceMemory({.base = base,
-                                                             .bytes = bytes,
-                                                             .device = memory.ordinal,
-                                                             .dma_buf = dma_buf.get(),
-                                                             .dma_buf_offset = memory.dma_buf_offset},
-                                                            access);
-    if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
-    Status status = copier_.Prepare(memory.ordinal);
-    if (endpoint().ReadingPorts(region) == 0) status = Status(StatusCode::kUnimplemented, MemoryProblems());
-    if (!status.ok()) {
-      endpoint().DeregisterMemory(region, MonotonicNow());
-      return status;
-    }
-    dma_bufs_[region] = std::move(dma_buf);
-    return region;
+  return RegisterWithAll([=](ContextEngine& engine, const RegionName& same_as) {
+    return engine.RegisterDeviceMemory(base, bytes, access, memory, same_as);
   });
-}
-
-std::string ContextImpl::MemoryProblems() const {
-  std::string problems = "no card takes this memory of a GPU";
-  for (const auto& lane : engine_->lanes()) {
-    problems += "; " + lane->memory_problem();
-  }
-  return problems;
 }
 
 void ContextImpl::DeregisterMemory(RegionId region) {
-  Locked(true, [&] {
-    endpoint().DeregisterMemory(region, MonotonicNow());
-    dma_bufs_.erase(region);
-  });
+  std::lock_guard lock(memory_mutex_);
+  for (const auto& engine : engines_) engine->DeregisterMemory(region);
+}
+
+RemoteMemory ContextImpl::ExportMemory(RegionId region) {
+  RemoteMemory memory = front().ExportMemory(region);
+  if (several()) {
+    memory.lane_base = 0;
+    memory.lane_keys = {};
+  }
+  return memory;
 }
 
 // ---- progress
 
-bool ContextImpl::Pass() {
-  const bool busy = progress_->Poll();
-  AfterPass();
-  return busy;
-}
-
-void ContextImpl::Transmit() {
-  progress_->Transmit();
-  AfterPass();
-}
-
-Time ContextImpl::AfterPass() {
-  DrainEvents();
-  if (threaded_ && (FillRing() || event_seen_)) NotifyWaiters();
-  if (page_ == nullptr) return Time::Never();
-  page_is_old_ |= engine_->last_poll_was_busy();
-  if (!page_is_old_) return Time::Never();
-  if (progress_->now() - published_ >= kPublishEvery) {
-    PublishCounters();
-    return Time::Never();
-  }
-  return published_ + kPublishEvery;
-}
-
-void ContextImpl::NotifyWaiters() {
-  ready_.store(true, std::memory_order_release);
-  if (!armed_) return;
-  armed_ = false;
-  Notify();
-}
-
-bool ContextImpl::FillRing() {
-  if (ring_count_ == 0) {
-    ring_next_ = 0;
-    ring_count_ = endpoint().PollCompletions(ring_);
-  }
-  return ring_count_ > 0;
-}
-
 size_t ContextImpl::PollCompletions(Completion* out, size_t room) {
-  const auto take = [&]() -> size_t {
-    size_t count = 0;
-    while (count < room && FillRing()) {
-      const size_t some = std::min(room - count, ring_count_);
-      for (size_t i = 0; i < some; ++i) out[count + i] = FromCore(ring_[ring_next_ + i]);
-      ring_next_ += some;
-      ring_count_ -= some;
-      count += some;
-    }
-    return count;
-  };
-  if (threaded_) {
-    if (!ready_.load(std::memory_order_acquire)) return 0;
-    return Locked(false, [&] {
-      const size_t count = take();
-      if (count < room && !event_seen_) ready_.store(false, std::memory_order_release);
-      return count;
-    });
-  }
-  size_t count = take();
-  bool moved = true;
-  for (int pass = 0; count == 0 && moved && pass < kPollPasses; ++pass) {
-    moved = Pass();
-    count = take();
+  if (!several()) return front().PollCompletions(out, room);
+  // Each has its turn to be the first, so that none of them waits for ever behind one that always has some.
+  const size_t first = next_poll_.fetch_add(1, std::memory_order_relaxed);
+  size_t count = 0;
+  for (size_t i = 0; i < engines_.size() && count < room; ++i) {
+    count += engines_[(first + i) % engines_.size()]->PollCompletions(out + count, room - count);
   }
   return count;
 }
 
-bool ContextImpl::IdleOnce(Time deadline) {
-  const Time wish = page_is_old_ ? published_ + kPublishEvery : Time::Never();
-  progress_->Idle(std::min(deadline, wish));
-  return wish < deadline || !progress_->slept_in_vain();
-}
-
-bool ContextImpl::WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout) {
-  const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
-  while (true) {
-    if (Locked(false, done)) return true;
-    if (threaded_) {
-      if (MonotonicNow() >= deadline) return false;
-      usleep(50);  // connection set-up only: no need to be quick
-    } else {
-      const bool busy = Pass();
-      if (done()) return true;  // also by a timer, which moves nothing
-      if (progress_->now() >= deadline) return false;
-      if (!busy) IdleOnce(deadline);
-    }
-  }
-}
-
 bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
+  if (!threaded()) return front().WaitManually(timeout);
   const Time start = MonotonicNow();
   const Time deadline = start + Duration::Nanos(timeout.count());
-  const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
-  if (!threaded_) {
-    if (ready()) return true;
-    // One wait after the other, and nothing in between: the sleep looks at the lanes.
-    for (bool look = timeout.count() <= 0 || !progress_->MayGoOnSleeping();; look = true) {
-      const bool busy = look && Pass();
-      if (ready()) return true;
-      // After the pass, which takes in the wake that comes with an interrupt.
-      if (interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false)) return false;
-      if (progress_->now() >= deadline || (!busy && !IdleOnce(deadline))) return false;
+  const Time spin_until = std::min(deadline, start + (front().crowded() ? Duration() : front().spin()));
+  const auto any_ready = [this] {
+    return std::any_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->ready(); });
+  };
+  while (!any_ready() && MonotonicNow() < spin_until) {
+  }
+  std::array<bool, kMostEngines> joined{};
+  std::array<pollfd, kMostEngines> waiting{};
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    waiting[i] = {.fd = engines_[i]->descriptor(), .events = POLLIN, .revents = 0};
+  }
+  const auto leave = [&](bool there) {
+    for (size_t i = 0; i < engines_.size(); ++i) {
+      if (joined[i]) engines_[i]->LeaveWait(&joined[i]);
     }
-  }
-  const Time spin_until = std::min(deadline, start + (progress_->crowded() ? Duration() : spin_));
-  while (!ready_.load(std::memory_order_acquire) && MonotonicNow() < spin_until) {
-  }
-  bool registered = false;
-  // This thread may have taken in a notice that was for all: the next one looks for itself, and arms again.
-  const auto leave = [&] {
-    if (registered) --waiters_;
-    if (waiters_ > 0 || armed_by_caller_) Notify();
+    return there;
   };
   while (true) {
-    const bool there = Locked(false, [&] {
-      if (!ArmUnless(ready)) {
-        leave();
-        return true;
-      }
-      if (!registered) ++waiters_;
-      registered = true;
-      return false;
-    });
-    if (there) return true;
-    const bool interrupted = interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false);
-    const Duration left = deadline.is_never() ? Duration::Seconds(3600) : deadline - MonotonicNow();
-    if (interrupted || left <= Duration()) {
-      Locked(false, leave);
-      return false;
+    for (size_t i = 0; i < engines_.size(); ++i) {
+      if (engines_[i]->JoinWait(&joined[i])) return leave(true);
     }
+    const Duration left = deadline.is_never() ? Duration::Seconds(3600) : deadline - MonotonicNow();
+    if (front().TakeInterrupt() || left <= Duration()) return leave(false);
     const timespec span = {.tv_sec = left.nanos() / 1'000'000'000, .tv_nsec = left.nanos() % 1'000'000'000};
-    pollfd waiting = {.fd = notify_, .events = POLLIN, .revents = 0};
-    ppoll(&waiting, 1, &span, nullptr);
+    ppoll(waiting.data(), engines_.size(), &span, nullptr);
   }
-}
-
-void ContextImpl::Interrupt() {
-  interrupted_.store(true);
-  if (!threaded_) {
-    progress_->Wake();
-    return;
-  }
-  Notify();
 }
 
 bool ContextImpl::Arm() {
-  if (!threaded_) {
-    if (FillRing() || std::exchange(event_seen_, false)) return false;
-    return progress_->Arm();
-  }
-  return Locked(false, [&] {
-    armed_by_caller_ = ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
-    return armed_by_caller_;
-  });
-}
-
-bool ContextImpl::ArmUnless(const std::function<bool()>& ready) {
-  uint64_t count;
-  [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
-  armed_ = !ready();
-  if (armed_) ready_.store(false, std::memory_order_release);
-  return armed_;
-}
-
-void ContextImpl::Notify() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+  return std::all_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->Arm(); });
 }
 
 // ---- looking in
 
 std::vector<Counter> ContextImpl::Counters() {
-  return Locked(false, [&] { return ListCounters(*engine_, impaired_); });
-}
-
-void ContextImpl::PublishCounters() {
-  size_t record = 0;
-  ForEachCounterValue(*engine_, impaired_, [&](uint64_t value) { page_->Set(record++, value); });
-  page_->Stamp();
-  published_ = progress_->now();
-  page_is_old_ = false;
+  std::vector<Counter> sum;
+  size_t ports = 0;
+  for (const auto& engine : engines_) {
+    size_t at = 0;
+    for (Counter& counter : engine->Counters(ports)) {
+      if (at < sum.size() && sum[at].name == counter.name) {
+        sum[at++].value += counter.value;
+      } else {
+        sum.push_back(std::move(counter));
+        at = sum.size();
+      }
+    }
+    ports += engine->ports();
+  }
+  return sum;
 }
 
 std::vector<std::string> ContextImpl::LaneNames() {
   std::vector<std::string> names;
-  for (const auto& lane : engine_->lanes()) names.emplace_back(lane->name());
+  for (const auto& engine : engines_) {
+    for (std::string& name : engine->LaneNames()) names.push_back(std::move(name));
+  }
   return names;
 }
 

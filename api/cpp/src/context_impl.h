@@ -1,154 +1,90 @@
-// What a context is inside: the engine with its lanes, progress by the caller or by a thread, the states of connections
-// and the way from the core's completions and events to the API's queues.
+// What a context is inside: one engine, or several that share its connections. Memory is registered with each under the
+// same number and key, a listener's requests are spread over them, and completions are taken from all.
 //
-// Thread rule: everything goes through Locked(), which is a plain call with manual progress and a lock with a thread.
-// Ownership: shared by Context, Connection and Listener objects; the last one ends it.
+// Thread rule: as the context's; with several engines each has its thread.
+// Ownership: shared by Context, Connection, Listener and ReceiveQueue objects; the last one ends it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <deque>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "api/cpp/src/convert.h"
-#include "api/cpp/src/counters_page.h"
-#include "api/cpp/src/cuda_copier.h"
+#include "absl/container/flat_hash_set.h"
+#include "api/cpp/src/context_engine.h"
+#include "api/cpp/src/engine_group.h"
 #include "paceline/context.h"
-#include "transport/engine/clock.h"
-#include "transport/engine/engine.h"
-#include "transport/engine/progress.h"
-#include "transport/engine/progress_thread.h"
 #include "transport/lane/file_descriptor.h"
-
-namespace paceline {
-class ImpairLane;
-}
 
 namespace paceline::api {
 
 class ContextImpl {
  public:
-  // `lanes`: instead of those that the options name; none: those.
-  static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options,
-                                                     std::vector<std::unique_ptr<Lane>> lanes = {});
-  ~ContextImpl();
+  static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options);
 
-  // Runs `function` with the engine to itself. `posted`: it gives the engine something to do.
-  template <typename Function>
-  auto Locked(bool posted, Function&& function) {
-    if (threaded_) return thread_->Locked(posted, std::forward<Function>(function));
-    if (posted) progress_->Kick();
-    return function();
-  }
-  Endpoint& endpoint() { return engine_->endpoint(); }
-
-  // Posts by the member function `post` of Endpoint.
-  template <typename Request>
-  PostResult Post(paceline::PostResult (Endpoint::*post)(ConnectionId, const Request&, Time, paceline::OperationId*),
-                  ConnectionId connection, const Request& request, OperationId* id) {
-    return FromCore(Locked(true, [&] { return (endpoint().*post)(connection, request, MonotonicNow(), id); }));
+  ContextEngine& front() { return *engines_.front(); }  // to which all requests to connect come
+  ContextEngine& LightestEngine();                      // with the fewest connections
+  ContextEngine& NextQueueEngine() {                    // of receive queues, which cannot be spread: in turn
+    return *engines_[next_queue_.fetch_add(1, std::memory_order_relaxed) % engines_.size()];
   }
 
-  // ---- connections
-  Result<ConnectionId> Connect(const Handle& handle, const ConnectionSetup& setup, const PrivateData& private_data);
-  uint32_t Listen(const ConnectionSetup& setup, uint64_t nonce);
+  // ---- listeners. `home`: the engine that takes all requests; nullptr: they are spread.
+  uint32_t Listen(const ConnectionSetup& setup, uint64_t service, ContextEngine* home);  // 0: the service has one
   void CloseListener(uint32_t listener);
-  Handle ListenHandle(uint32_t listener);
-  ConnectionId Accept(uint32_t listener);                        // kNoConnection: nothing there
-  bool HasRequest(uint32_t listener) const;                      // inside Locked
-  ConnectionState StateUnlocked(ConnectionId connection) const;  // inside Locked
-  ConnectionState StateOf(ConnectionId connection);
-  CloseCode CloseCodeOf(ConnectionId connection);
-  std::string CloseReasonOf(ConnectionId connection);
-  std::vector<uint8_t> PrivateDataOf(ConnectionId connection);
-  void Close(ConnectionId connection, bool at_once);
-  void Forget(ConnectionId connection);  // its Connection object is gone: closed in the background
+  Handle HandleOf(uint32_t listener);
+  struct Accepted {
+    ContextEngine* engine = nullptr;
+    ConnectionId connection = kNoConnection;  // none: nothing there
+  };
+  Accepted Accept(uint32_t listener);
+  Accepted WaitAccept(uint32_t listener, std::chrono::nanoseconds timeout);
 
   // ---- memory
   Result<RegionId> RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection);
   Result<RegionId> RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes, uint8_t access);
   Result<RegionId> RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access, const DeviceMemory& memory);
   void DeregisterMemory(RegionId region);
+  // With several engines without what only connections of one of them could use.
+  RemoteMemory ExportMemory(RegionId region);
 
   // ---- progress
-  bool Pass();      // manual only: one pass
-  void Transmit();  // manual only: what is posted and owed leaves, nothing is looked for
-  // Makes progress until `done` (asked with the engine to itself) answers true. False: the time is over.
-  bool WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout);
+  bool threaded() const { return engines_.front()->threaded(); }
   bool Wait(std::chrono::nanoseconds timeout);
-  void Interrupt();
   size_t PollCompletions(Completion* out, size_t room);
   bool Arm();
-  int descriptor() const { return threaded_ ? notify_ : progress_->descriptor(); }
-  bool threaded() const { return threaded_; }
-  bool crowded() const { return progress_->crowded(); }
+  int descriptor() const { return several() ? epoll_.get() : engines_.front()->descriptor(); }
 
-  // ---- looking in
   std::vector<Counter> Counters();
-  std::string PageName() const { return page_ != nullptr ? page_->name() : std::string(); }
   std::vector<std::string> LaneNames();
 
   CompletionQueue& queue() { return queue_; }
 
  private:
-  struct ConnectionRecord {
-    ConnectionState state = ConnectionState::kConnecting;
-    bool forgotten = false;
-    uint32_t listener = 0;  // not 0: a request that nobody has accepted yet
-    CloseCode code = CloseCode::kNone;
-    std::string reason;
-    std::vector<uint8_t> private_data;
+  struct Listening {
+    std::vector<uint32_t> numbers;  // by engine; 0: it has none
+    uint64_t nonce = 0;
   };
 
-  ContextImpl();
-  Status Open(const ContextOptions& options, std::vector<std::unique_ptr<Lane>> lanes);
-  std::string MemoryProblems() const;
-  void CloseAll();   // at the end, without a progress thread
-  Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
-  void DrainEvents();
-  bool FillRing();
-  void PublishCounters();
-  void NotifyWaiters();
-  void Notify();
-  // Inside Locked: takes in the notice; if not `ready`, whoever brings something gives the next one.
-  bool ArmUnless(const std::function<bool()>& ready);
-  // False: all of the time until the deadline has gone by, and nothing came.
-  bool IdleOnce(Time deadline);
+  ContextImpl() : queue_(this) {}
+  Status Open(const ContextOptions& options);
+  bool several() const { return group_ != nullptr; }
+  Listening Find(uint32_t listener);
+  template <typename Register>
+  Result<RegionId> RegisterWithAll(const Register& register_with);
 
-  CudaCopier copier_;
-  absl::flat_hash_map<RegionId, FileDescriptor> dma_bufs_;  // of regions: lanes may be told of one again
-  std::unique_ptr<Engine> engine_;
-  std::vector<const ImpairLane*> impaired_;  // by port; empty without impairment
-  std::unique_ptr<Progress> progress_;
-  std::unique_ptr<CountersPage> page_;
-  absl::flat_hash_map<ConnectionId, ConnectionRecord> connections_;
-  absl::flat_hash_map<uint32_t, std::deque<ConnectionId>> requests_;  // by listener
-  std::array<ConnectionEvent, 16> events_;
-  std::array<paceline::Completion, 64> ring_;  // taken from the core and not yet by the caller
-  size_t ring_next_ = 0;
-  size_t ring_count_ = 0;
-  bool event_seen_ = false;  // something happened to a connection since the last Wait
-  Duration spin_;
-  Duration linger_;
-  Time published_;
-  bool page_is_old_ = false;
-
-  bool threaded_ = false;           // there is a progress thread; set before it runs, unlike thread_
-  int notify_ = -1;                 // progress thread: eventfd behind descriptor()
-  bool armed_ = false;              // progress thread: somebody waits for notify_
-  bool armed_by_caller_ = false;    // by the last Arm, which watches descriptor() on its own
-  uint32_t waiters_ = 0;            // progress thread: threads that sleep in Wait
-  std::atomic<bool> ready_{false};  // progress thread: a completion or event waits; a hint without the lock
-  std::atomic<bool> interrupted_{false};
-
+  std::unique_ptr<EngineGroup> group_;  // of several engines
+  std::mutex listeners_mutex_;
+  absl::flat_hash_map<uint32_t, Listening> listeners_;
+  absl::flat_hash_set<uint64_t> services_;  // chosen ones, of these
+  uint32_t last_listener_ = 0;
+  std::mutex memory_mutex_;  // regions come and go in the same order everywhere: their numbers are the same
+  FileDescriptor epoll_;     // several engines: over the descriptors of all
+  std::atomic<size_t> next_poll_{0}, next_queue_{0};
   CompletionQueue queue_;
-  std::unique_ptr<ProgressThread> thread_;  // last: it uses all of the above
+  std::vector<std::unique_ptr<ContextEngine>> engines_;  // last: their threads use the group
 };
 
 }  // namespace paceline::api

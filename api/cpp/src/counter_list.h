@@ -57,7 +57,8 @@ void ForEachCounterValue(Engine& engine, const std::vector<const ImpairLane*>& i
 #undef PACELINE_VISIT
 }
 
-// `impaired`: by port, or empty.
-std::vector<Counter> ListCounters(Engine& engine, const std::vector<const ImpairLane*>& impaired);
+// `impaired`: by port, or empty. `first_port`: by which number the first port is named.
+std::vector<Counter> ListCounters(Engine& engine, const std::vector<const ImpairLane*>& impaired,
+                                  size_t first_port = 0);
 
 }  // namespace paceline::api

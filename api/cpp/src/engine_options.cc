@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "absl/strings/str_join.h"
@@ -62,7 +63,25 @@ void HeedFanIn(const ContextOptions& options, ParameterMap& parameters) {
 
 }  // namespace
 
-Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
+Status CheckEngines(const ContextOptions& options) {
+  if (options.engines <= 1) return Status();
+  const std::string said = "engines is " + std::to_string(options.engines) + "; ";
+  if (options.engines > kMostEngines) {
+    return Status(StatusCode::kInvalidArgument, said + "at most " + std::to_string(kMostEngines) + " are possible");
+  }
+  if (options.progress != ProgressMode::kThread) {
+    return Status(StatusCode::kInvalidArgument,
+                  said + "more than 1 need a thread each: progress (PACELINE_PROGRESS) must be \"thread\"");
+  }
+  if (!LanesMayShareDevices(options.lane)) {
+    return Status(StatusCode::kInvalidArgument, said + "ports of lane \"" + options.lane +
+                                                    "\" belong to one engine: it may be 1, or the lane \"auto\", "
+                                                    "\"udp\", \"shm\" or \"verbs\"");
+  }
+  return Status();
+}
+
+Result<EngineOptions> ToEngineOptions(const ContextOptions& options, size_t engine) {
   for (const Status& status : {CheckRange("entropies", options.entropies, limits::kMaxEntropies),
                                CheckRange("max_connections", options.max_connections, limits::kMaxConnections),
                                CheckRange("max_operations", options.max_operations, limits::kMaxOperations)}) {
@@ -94,6 +113,8 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   if (options.matched_sends) endpoint.unexpected_bytes = 0;
   endpoint.ordered_placement = options.ordered_placement;
   SetIfGiven(endpoint.max_connections, options.max_connections);
+  endpoint.id_prefix_bits = static_cast<uint32_t>(std::bit_width(std::max<uint32_t>(options.engines, 1) - 1));
+  endpoint.id_prefix = static_cast<uint32_t>(engine);
   SetIfGiven(endpoint.max_operations, options.max_operations);
   SetIfGiven(endpoint.max_completions, options.max_completions);
   endpoint.payload_checksum = options.payload_checksum;
@@ -115,10 +136,11 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options) {
   return result;
 }
 
-Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
+Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options, size_t engine) {
   LaneFactoryOptions result;
   result.kind = options.lane;
   result.devices = options.bind;
+  result.any_udp_port = engine > 0;  // those that are named are the first engine's
   result.mtu = options.mtu;
   result.entropies = options.entropies;
   result.dpdk_eal = options.dpdk_eal;
@@ -139,7 +161,8 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options) {
 WaitPolicyOptions ToWaitOptions(const ContextOptions& options) {
   WaitPolicyOptions result;
   result.local_ranks = options.local_ranks != 0 ? options.local_ranks : LocalRanksFromEnvironment();
-  if (options.progress == ProgressMode::kThread) result.local_ranks *= 2;  // the caller's thread wants a core too
+  // The caller's thread wants a core too.
+  if (options.progress == ProgressMode::kThread) result.local_ranks *= 1 + std::max<uint32_t>(options.engines, 1);
   result.allowed_cores = AllowedCores();
   result.spin = Duration::Micros(options.spin_us);
   return result;

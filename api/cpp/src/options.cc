@@ -110,6 +110,7 @@ Result<ContextOptions> OptionsFromVariables(ContextOptions defaults,
   reader.Text("PACELINE_PATH_POLICY", options.path_policy);
   reader.Number("PACELINE_ENTROPIES", options.entropies);
   reader.Progress("PACELINE_PROGRESS", options.progress);
+  reader.Number("PACELINE_ENGINES", options.engines);
   reader.Number("PACELINE_SPIN_US", options.spin_us);
   reader.Number("PACELINE_LOCAL_RANKS", options.local_ranks);
   reader.Number("PACELINE_MAX_CONNECTIONS", options.max_connections);

@@ -4,10 +4,7 @@
 //   many_connections [--connections N] [--engines N] [--bytes N] [--window N] [--receives N] [--seconds S]
 //                    [--lane NAME]
 //
-// With several engines each process has as many contexts, each with a thread that moves its data, and the connections
-// are spread over them. Prints JSON: gbps of the sends that completed.
-#include <poll.h>
-
+// Prints JSON: gbps of the sends that completed.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
@@ -33,44 +30,18 @@ struct Settings {
   size_t receives = 1024;  // posted ahead, of all connections together; at least one each
   double seconds = 1;
   std::string lane = "udp";
-  size_t engines = 1;  // of each process; connection i is one of engine i modulo their number, at both ends
+  uint32_t engines = 1;
 };
 
-std::vector<api::Context> MakeContexts(const Settings& settings) {
+api::Context MakeContext(const Settings& settings) {
   auto options = api::ContextOptions::FromEnvironment();
   if (!options.ok()) Fail(options.status().message());
   options->lane = settings.lane;
+  options->engines = settings.engines;
   if (settings.engines > 1) options->progress = api::ProgressMode::kThread;
-  std::vector<api::Context> contexts;
-  for (size_t i = 0; i < settings.engines; ++i) {
-    auto context = api::Context::Create(*options);
-    if (!context.ok()) Fail(context.status().message());
-    contexts.push_back(*std::move(context));
-  }
-  return contexts;
-}
-
-// Calls `take(engine, completion)` for each completion that is there; waits if there is none.
-template <typename Take>
-void TakeCompletions(std::vector<api::Context>& contexts, const Take& take) {
-  std::array<api::Completion, 64> done;
-  bool any = false;
-  for (size_t engine = 0; engine < contexts.size(); ++engine) {
-    const size_t count = contexts[engine].completions().Poll(done.data(), done.size());
-    for (size_t i = 0; i < count; ++i) take(engine, done[i]);
-    any |= count > 0;
-  }
-  if (any) return;
-  if (contexts.size() == 1) {
-    contexts.front().Wait(100ms);
-    return;
-  }
-  std::vector<pollfd> ready;
-  for (api::Context& context : contexts) {
-    if (!context.completions().Arm()) return;  // there is something already
-    ready.push_back({.fd = context.completions().descriptor(), .events = POLLIN});
-  }
-  poll(ready.data(), ready.size(), 100);
+  auto context = api::Context::Create(*options);
+  if (!context.ok()) Fail(context.status().message());
+  return *std::move(context);
 }
 
 // A handle as text, for RunBoth.
@@ -96,51 +67,44 @@ api::Handle Decode(const std::string& text) {
 void Serve(const Settings& settings, const std::function<void(const std::string&)>& publish) {
   const size_t each = std::max<size_t>(1, settings.receives / settings.connections);
   std::vector<uint8_t> memory(settings.bytes * each * settings.connections);  // outlives the context
-  std::vector<api::Context> contexts = MakeContexts(settings);
-  std::vector<api::Listener> listeners;
-  std::string handles;
-  for (api::Context& context : contexts) {
-    auto listener = context.Listen();
-    if (!listener.ok()) Fail(listener.status().message());
-    handles += Encode(listener->handle());
-    listeners.push_back(*std::move(listener));
-  }
-  publish(handles);
+  api::Context context = MakeContext(settings);
+  auto listener = context.Listen();
+  if (!listener.ok()) Fail(listener.status().message());
+  publish(Encode(listener->handle()));
 
   std::vector<api::Connection> connections;
-  std::vector<std::unordered_map<uint32_t, size_t>> number(contexts.size());  // by engine and id
+  std::unordered_map<uint32_t, size_t> number;  // by id
   const auto post = [&](size_t connection, uint64_t slot) {
     uint8_t* data = memory.data() + slot * settings.bytes;
     return connections[connection].Receive({data, settings.bytes}, 0, 0, slot) == api::PostResult::kOk;
   };
   while (connections.size() < settings.connections) {
-    const size_t engine = connections.size() % contexts.size();
-    auto accepted = listeners[engine].WaitAccept(20s);
+    auto accepted = listener->WaitAccept(20s);
     if (!accepted.ok()) Fail(accepted.status().message());
-    number[engine][accepted->id()] = connections.size();
+    number[accepted->id()] = connections.size();
     connections.push_back(*std::move(accepted));
     for (size_t i = 0; i < each; ++i) {
       if (!post(connections.size() - 1, (connections.size() - 1) * each + i)) Fail("a receive was refused");
     }
   }
-  bool ended = false;
-  while (!ended) {
-    TakeCompletions(contexts, [&](size_t engine, const api::Completion& done) {
-      // The sender has, when its connections close.
-      ended = ended || done.status != api::OperationStatus::kOk ||
-              !post(number[engine].at(done.connection), done.user_data);
-    });
+  std::array<api::Completion, 64> done;
+  for (;;) {
+    const size_t count = context.completions().Poll(done.data(), done.size());
+    if (count == 0) context.Wait(100ms);
+    for (size_t i = 0; i < count; ++i) {
+      if (done[i].status != api::OperationStatus::kOk) return;  // the sender has ended
+      if (!post(number.at(done[i].connection), done[i].user_data)) return;
+    }
   }
 }
 
 double Ask(const Settings& settings, const std::string& server) {
   std::vector<uint8_t> memory(settings.bytes * settings.window, 1);  // outlives the context
-  std::vector<api::Context> contexts = MakeContexts(settings);
-  const size_t handle_length = server.size() / contexts.size();
+  api::Context context = MakeContext(settings);
+  const api::Handle handle = Decode(server);
   std::vector<api::Connection> connections;
   for (size_t i = 0; i < settings.connections; ++i) {
-    const size_t engine = i % contexts.size();
-    auto connection = contexts[engine].Connect(Decode(server.substr(engine * handle_length, handle_length)));
+    auto connection = context.Connect(handle);
     if (!connection.ok()) Fail(connection.status().message());
     if (const api::Status status = connection->WaitEstablished(20s); !status.ok()) Fail(status.message());
     connections.push_back(*std::move(connection));
@@ -157,12 +121,15 @@ double Ask(const Settings& settings, const std::string& server) {
   int64_t start = NowNanos() + length / 4;
   uint64_t completed = 0, before = 0;
   bool warm = false;
+  std::array<api::Completion, 64> done;
   for (;;) {
-    TakeCompletions(contexts, [&](size_t, const api::Completion& done) {
-      if (done.status != api::OperationStatus::kOk) Fail(api::OperationStatusName(done.status));
-      send(done.user_data);
-      ++completed;
-    });
+    const size_t count = context.completions().Poll(done.data(), done.size());
+    if (count == 0) context.Wait(100ms);
+    for (size_t i = 0; i < count; ++i) {
+      if (done[i].status != api::OperationStatus::kOk) Fail(api::OperationStatusName(done[i].status));
+      send(done[i].user_data);
+    }
+    completed += count;
     const int64_t now = NowNanos();
     if (!warm && now > start && completed >= connections.size()) {
       warm = true;
@@ -184,8 +151,8 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "how long")->check(CLI::Range(0.01, 600.0));
   app.add_option("--lane", settings.lane, "udp, shm, ...");
   app.add_option("--engines", settings.engines,
-                 "of each process, each with a thread; the connections are spread over them")
-      ->check(CLI::Range(1, 64));
+                 "of each process's context, each with a thread; the connections are spread over them")
+      ->check(CLI::Range(1, 16));
   CLI11_PARSE(app, argc, argv);
 
   double gbps = 0;

@@ -53,6 +53,7 @@ size_t HeapBytes() {
 struct Setup {
   const char* lane = "udp";
   bool encrypted = false;
+  uint32_t engines = 1;  // more: with threads
 };
 
 class ChurnTest : public ::testing::TestWithParam<Setup> {
@@ -89,6 +90,8 @@ class ChurnTest : public ::testing::TestWithParam<Setup> {
     options.lane = GetParam().lane;
     options.key_file = GetParam().encrypted ? key_file_ : "none";
     options.encrypt = GetParam().encrypted;
+    options.engines = GetParam().engines;
+    if (options.engines > 1) options.progress = ProgressMode::kThread;
     auto created = Context::Create(options);
     ASSERT_TRUE(created.ok()) << created.status().message();
     contexts_[side].emplace(*std::move(created));
@@ -240,7 +243,9 @@ TEST_P(ChurnTest, LeavesNothingBehind) {
   EXPECT_LT(HeapBytes(), heap + kMayGrow);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ChurnTest, ::testing::Values(Setup{}, Setup{"udp", true}, Setup{"shm"}, Setup{"verbs"}),
+INSTANTIATE_TEST_SUITE_P(, ChurnTest,
+                         ::testing::Values(Setup{}, Setup{"udp", true}, Setup{"shm"}, Setup{"verbs"},
+                                           Setup{"auto", true, 3}),
                          [](const auto& setup) {
                            return std::string(setup.param.lane) + (setup.param.encrypted ? "Encrypted" : "InClear");
                          });

@@ -34,6 +34,7 @@ ContextOptions DefaultOptions() {
 struct Setup {
   ProgressMode progress;
   const char* lane;
+  uint32_t engines = 1;
 };
 
 class ContextTest : public ::testing::TestWithParam<Setup> {
@@ -43,6 +44,7 @@ class ContextTest : public ::testing::TestWithParam<Setup> {
     ContextOptions options;
     options.progress = GetParam().progress;
     options.lane = GetParam().lane;
+    options.engines = GetParam().engines;
     options.connect_timeout_ms = 1000;
     options.linger_ms = 1;  // with manual progress the peer cannot answer while the other context ends
     for (auto& context : contexts_) {
@@ -368,9 +370,12 @@ TEST_P(ContextTest, ARegionIsBoundToNobodyElsesConnection) {
 
 INSTANTIATE_TEST_SUITE_P(Setups, ContextTest,
                          ::testing::Values(Setup{ProgressMode::kManual, "udp"}, Setup{ProgressMode::kThread, "udp"},
-                                           Setup{ProgressMode::kManual, "auto"}, Setup{ProgressMode::kThread, "auto"}),
+                                           Setup{ProgressMode::kManual, "auto"}, Setup{ProgressMode::kThread, "auto"},
+                                           Setup{ProgressMode::kThread, "udp", 3},
+                                           Setup{ProgressMode::kThread, "auto", 3}),
                          [](const auto& setup) {
                            return std::string(setup.param.progress == ProgressMode::kThread ? "Thread" : "Manual") +
+                                  (setup.param.engines > 1 ? "s" : "") +
                                   (std::string_view(setup.param.lane) == "udp" ? "Udp" : "Auto");
                          });
 

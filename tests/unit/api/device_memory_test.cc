@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/cpp/src/context_impl.h"
+#include "api/cpp/src/context_engine.h"
+#include "api/cpp/src/handle.h"
 #include "gpudirect/dma_buf.h"
 #include "paceline/context.h"
 #include "tests/support/fake_verbs.h"
@@ -53,7 +54,7 @@ class ApiDeviceMemoryTest : public ::testing::Test {
       lanes.push_back(*std::move(lane));
       ContextOptions options;
       options.linger_ms = 1;
-      auto made = ContextImpl::Create(options, std::move(lanes));
+      auto made = ContextEngine::Create(options, 0, nullptr, std::move(lanes));
       ASSERT_TRUE(made.ok()) << made.status().message();
       sides_[side] = *std::move(made);
       allocations_[side] = Gpu().Alloc(kOffset + kBytes);
@@ -76,7 +77,7 @@ class ApiDeviceMemoryTest : public ::testing::Test {
     return false;
   }
   void Connect() {
-    auto connection = sides_[0]->Connect(sides_[1]->ListenHandle(listener_), {}, {});
+    auto connection = sides_[0]->Connect(EncodeHandle(sides_[1]->AddressFor(sides_[1]->NonceOf(listener_))), {}, {});
     ASSERT_TRUE(connection.ok());
     connections_[0] = *connection;
     ASSERT_TRUE(Until([&] { return (connections_[1] = sides_[1]->Accept(listener_)) != kNoConnection; }));
@@ -94,7 +95,7 @@ class ApiDeviceMemoryTest : public ::testing::Test {
     // Its descriptor is closed when this returns, as NCCL does.
     return sides_[side]->RegisterDeviceMemory(
         Address(side), kBytes, access,
-        {.ordinal = ordinal, .dma_buf = dma_buf->descriptor(), .dma_buf_offset = dma_buf->offset()});
+        {.ordinal = ordinal, .dma_buf = dma_buf->descriptor(), .dma_buf_offset = dma_buf->offset()}, {});
   }
   RegionId Register(uint32_t side, uint8_t access = kLocalOnly) {
     auto region = TryToRegister(side, access);
@@ -121,7 +122,7 @@ class ApiDeviceMemoryTest : public ::testing::Test {
   uint64_t Copies(uint32_t at) { return sides_[at]->endpoint().counters().device_copies; }
 
   FakeVerbs cards_{2};
-  std::array<std::shared_ptr<ContextImpl>, 2> sides_;
+  std::array<std::unique_ptr<ContextEngine>, 2> sides_;
   std::array<DevicePointer, 2> allocations_{};
   std::array<ConnectionId, 2> connections_{};
   uint32_t listener_ = 0;
@@ -191,7 +192,7 @@ TEST_F(ApiDeviceMemoryTest, TheDmaBufIsKeptForAsLongAsTheRegion) {
 
 TEST_F(ApiDeviceMemoryTest, ErrorsSayWhatIsWrong) {
   const auto code = [this](void* base, uint8_t access, const DeviceMemory& memory) {
-    return sides_[0]->RegisterDeviceMemory(base, kBytes, access, memory).status().code();
+    return sides_[0]->RegisterDeviceMemory(base, kBytes, access, memory, {}).status().code();
   };
   const size_t before = OpenDescriptors();
   const size_t objects = cards_.objects();

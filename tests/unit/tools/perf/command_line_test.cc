@@ -46,7 +46,7 @@ TEST(CommandLine, EverythingOfAClient) {
              "0.5",         "--histogram", "--memory",        "host",      "--json",     "out.json",
              "--lane",      "udp",         "--device",        "eth0,eth1", "--cc",       "swift",
              "--cc-set",    "a=1",         "--cc-set",        "b=2",       "--impair",   "loss=1%",
-             "--link-gbps", "25",          "--mtu",           "9000",      "--progress", "thread"});
+             "--link-gbps", "25",          "--mtu",           "9000",      "--progress", "thread", "--engines", "3"});
   EXPECT_EQ(arguments.mode, "client");
   EXPECT_EQ(arguments.host, "192.0.2.9");
   EXPECT_EQ(arguments.port, 4000);
@@ -64,6 +64,7 @@ TEST(CommandLine, EverythingOfAClient) {
   EXPECT_EQ(options->congestion_control_parameters.at("b"), "2");
   EXPECT_EQ(options->impair, "loss=1%");
   EXPECT_EQ(options->progress, api::ProgressMode::kThread);
+  EXPECT_EQ(options->engines, 3u);
 }
 
 TEST(CommandLine, ManyRanks) {

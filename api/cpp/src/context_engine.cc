@@ -1,0 +1,601 @@
+#include "api/cpp/src/context_engine.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "api/cpp/src/convert.h"
+#include "api/cpp/src/counter_list.h"
+#include "api/cpp/src/engine_options.h"
+#include "api/cpp/src/handle.h"
+#include "transport/engine/clock.h"
+#include "transport/engine/lane_factory.h"
+#include "transport/lane/impair/impair_lane.h"
+
+namespace paceline::api {
+namespace {
+
+constexpr Duration kPublishEvery = Duration::Millis(20);
+// What arrived is answered by the next pass, and a caller that found nothing may give up its core: it goes on while
+// data move, for at most so many passes.
+constexpr int kPollPasses = 8;
+constexpr uint32_t kDefaultLingerMillis = 250;  // several tries of a close, also where the network loses packets
+
+// Once per process: an open door is worth a line, not one for each rank's every context.
+void WarnIfOpen(const Engine& engine) {
+  static std::atomic<bool> said{false};
+  for (const auto& lane : engine.lanes()) {
+    if (lane->capabilities().this_machine_only || said.exchange(true)) continue;
+    std::fprintf(stderr,
+                 "paceline: %s has no cluster key: whoever reaches it can connect, read along and change what is sent. "
+                 "Name a key file in PACELINE_KEY_FILE, or say PACELINE_KEY_FILE=none if that is wanted.\n",
+                 std::string(lane->name()).c_str());
+  }
+}
+
+}  // namespace
+
+ContextEngine::~ContextEngine() {
+  if (group_ != nullptr) group_->spreader.Leave(this);
+  thread_.reset();
+  threaded_ = false;
+  if (progress_ != nullptr) CloseAll();
+  if (notify_ >= 0) close(notify_);
+}
+
+void ContextEngine::CloseAll() {
+  DrainEvents();
+  const Time deadline = MonotonicNow() + linger_;
+  const auto end_each = [this](auto end) {
+    for (const auto& [connection, record] : connections_) {
+      if (record.state != ConnectionState::kClosed) (endpoint().*end)(connection, MonotonicNow());
+    }
+    progress_->Kick();
+  };
+  const auto all_closed = [this] {
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const auto& item) { return item.second.state == ConnectionState::kClosed; });
+  };
+  end_each(&Endpoint::Close);
+  while (true) {
+    const bool busy = Pass();
+    if (progress_->now() >= deadline) break;
+    if (busy) continue;
+    if (all_closed()) break;
+    IdleOnce(deadline);
+  }
+  end_each(&Endpoint::Abort);
+  for (int pass = 0; pass < 8 && Pass(); ++pass) {  // the last words
+  }
+}
+
+Result<std::unique_ptr<ContextEngine>> ContextEngine::Create(const ContextOptions& options, size_t number,
+                                                             EngineGroup* group,
+                                                             std::vector<std::unique_ptr<Lane>> lanes) {
+  std::unique_ptr<ContextEngine> engine(new ContextEngine());
+  if (Status status = engine->Open(options, number, group, std::move(lanes)); !status.ok()) return status;
+  return engine;
+}
+
+Status ContextEngine::Open(const ContextOptions& options, size_t number, EngineGroup* group,
+                           std::vector<std::unique_ptr<Lane>> lanes) {
+  Result<EngineOptions> engine_options = ToEngineOptions(options, number);
+  if (!engine_options.ok()) return engine_options.status();
+  Result<LaneFactoryOptions> lane_options = ToLaneOptions(options, number);
+  if (!lane_options.ok()) return lane_options.status();
+  const bool impaired = lanes.empty() && !lane_options->impairment.none();
+  if (lanes.empty()) {
+    auto named = CreateLanes(*lane_options);
+    if (!named.ok()) return FromAbsl(named.status());
+    lanes = *std::move(named);
+  }
+  engine_options->device_copier = &copier_;
+  if (group != nullptr) {
+    engine_options->request_router = this;
+    for (CreditPool& port : group->credit) engine_options->endpoint.credit_pools.push_back(&port);
+  }
+  auto engine = Engine::Create(*engine_options, std::move(lanes));
+  if (!engine.ok()) {
+    const Status status = FromAbsl(engine.status());  // an unknown algorithm is an option with a wrong value
+    return status.code() == StatusCode::kNotFound ? Status(StatusCode::kInvalidArgument, status.message()) : status;
+  }
+  engine_ = *std::move(engine);
+  if (options.key_file.empty()) WarnIfOpen(*engine_);
+  if (impaired) {
+    for (const auto& lane : engine_->lanes()) impaired_.push_back(static_cast<const ImpairLane*>(lane.get()));
+  }
+  const WaitPolicyOptions wait = ToWaitOptions(options);
+  spin_ = wait.spin;
+  linger_ = Duration::Millis(options.linger_ms != 0 ? options.linger_ms : kDefaultLingerMillis);
+  auto progress = Progress::Create(engine_.get(), wait);
+  if (!progress.ok()) return FromAbsl(progress.status());
+  progress_ = *std::move(progress);
+  published_ = MonotonicNow();
+  if (options.shared_counters) {
+    Result<std::unique_ptr<CountersPage>> page = CountersPage::Create(Counters());
+    if (page.ok()) page_ = *std::move(page);  // without shared memory a context is as good, only not seen from outside
+  }
+  group_ = group;
+  if (group_ != nullptr) group_->spreader.Join(this);
+  if (options.progress == ProgressMode::kThread) {
+    notify_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (notify_ < 0) return Status(StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
+    threaded_ = true;
+    thread_ = std::make_unique<ProgressThread>(progress_.get(), [this] { return AfterPass(); });
+  }
+  return Status();
+}
+
+// ---- connections
+
+Result<ConnectionId> ContextEngine::Connect(const Handle& handle, const ConnectionSetup& setup,
+                                            const PrivateData& private_data) {
+  Result<ListenAddress> address = DecodeHandle(handle);
+  if (!address.ok()) return address.status();
+  return Locked(true, [&]() -> Result<ConnectionId> {
+    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow(), setup, private_data);
+    if (connection == kNoConnection) {
+      return Status(StatusCode::kResourceExhausted, "the context is at its bound of connections (max_connections)");
+    }
+    connections_[connection];
+    load_.store(connections_.size(), std::memory_order_relaxed);
+    return connection;
+  });
+}
+
+uint32_t ContextEngine::Listen(const ConnectionSetup& setup, uint64_t nonce) {
+  return Locked(true, [&] {
+    const uint32_t listener = endpoint().Listen(setup, nonce);
+    if (listener != 0) requests_[listener];
+    return listener;
+  });
+}
+
+void ContextEngine::CloseListener(uint32_t listener) {
+  Locked(true, [&] {
+    const auto requests = requests_.find(listener);
+    if (requests == requests_.end()) return;
+    for (const ConnectionId connection : requests->second) {
+      endpoint().Refuse(connection, MonotonicNow());
+      connections_.erase(connection);
+    }
+    requests_.erase(requests);
+    endpoint().CloseListener(listener);
+  });
+}
+
+uint64_t ContextEngine::NonceOf(uint32_t listener) {
+  return Locked(false, [&] { return endpoint().listen_address(listener).nonce; });
+}
+
+ListenAddress ContextEngine::AddressFor(uint64_t nonce) const {
+  ListenAddress address = {.nonce = nonce};
+  for (const auto& lane : engine_->lanes()) {
+    if (address.ports < address.addresses.size()) address.addresses[address.ports++] = lane->address();
+  }
+  return address;
+}
+
+ConnectionId ContextEngine::Accept(uint32_t listener) {
+  // Who only looks has posted nothing: a context that waits for its descriptor may stay asleep.
+  if (!Locked(false, [&] { return HasRequest(listener); })) return kNoConnection;
+  return Locked(true, [&]() -> ConnectionId {
+    if (!HasRequest(listener)) return kNoConnection;  // another thread was faster
+    std::deque<ConnectionId>& requests = requests_[listener];
+    const ConnectionId connection = requests.front();
+    requests.pop_front();
+    connections_[connection].listener = 0;
+    endpoint().Accept(connection, MonotonicNow());
+    return connection;
+  });
+}
+
+bool ContextEngine::HasRequest(uint32_t listener) const {
+  const auto requests = requests_.find(listener);
+  return requests != requests_.end() && !requests->second.empty();
+}
+
+ConnectionState ContextEngine::StateUnlocked(ConnectionId connection) const {
+  const auto found = connections_.find(connection);
+  return found == connections_.end() ? ConnectionState::kClosed : found->second.state;
+}
+
+ConnectionState ContextEngine::StateOf(ConnectionId connection) {
+  return Locked(false, [&] { return StateUnlocked(connection); });
+}
+
+CloseCode ContextEngine::CloseCodeOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? CloseCode::kNone : found->second.code;
+  });
+}
+
+std::string ContextEngine::CloseReasonOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? std::string() : found->second.reason;
+  });
+}
+
+std::vector<uint8_t> ContextEngine::PrivateDataOf(ConnectionId connection) {
+  return Locked(false, [&] {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? std::vector<uint8_t>() : found->second.private_data;
+  });
+}
+
+void ContextEngine::Close(ConnectionId connection, bool at_once) {
+  Locked(true, [&] {
+    if (at_once) {
+      endpoint().Abort(connection, MonotonicNow());
+    } else {
+      endpoint().Close(connection, MonotonicNow());
+    }
+  });
+}
+
+void ContextEngine::Forget(ConnectionId connection) {
+  Locked(true, [&] {
+    const auto found = connections_.find(connection);
+    if (found == connections_.end()) return;
+    if (found->second.state == ConnectionState::kClosed) {
+      connections_.erase(found);
+      return;
+    }
+    found->second.forgotten = true;
+    endpoint().Close(connection, MonotonicNow());
+  });
+}
+
+void ContextEngine::DrainEvents() {
+  while (const size_t count = endpoint().PollConnectionEvents(events_)) {
+    event_seen_ = true;
+    for (size_t i = 0; i < count; ++i) {
+      ConnectionEvent& event = events_[i];
+      if (event.kind == ConnectionEventKind::kRequest) {
+        const auto requests = requests_.find(event.listener);
+        if (requests == requests_.end()) {
+          endpoint().Refuse(event.connection, MonotonicNow());
+          continue;
+        }
+        ConnectionRecord& record = connections_[event.connection];
+        record.listener = event.listener;
+        const auto given = event.private_data.view();
+        record.private_data.assign(given.begin(), given.end());
+        requests->second.push_back(event.connection);
+        continue;
+      }
+      const auto found = connections_.find(event.connection);
+      if (found == connections_.end()) continue;
+      ConnectionRecord& record = found->second;
+      if (event.kind == ConnectionEventKind::kEstablished) {
+        record.state = ConnectionState::kEstablished;
+      } else if (record.forgotten) {
+        connections_.erase(found);
+      } else if (record.listener != 0) {  // gone before anybody accepted it
+        if (const auto requests = requests_.find(record.listener); requests != requests_.end()) {
+          std::erase(requests->second, event.connection);
+        }
+        connections_.erase(found);
+      } else {
+        record.state = ConnectionState::kClosed;
+        record.code = FromCore(event.reason);
+        record.reason = CloseCodeName(record.code);
+        if (!event.detail.empty()) record.reason += ": " + event.detail;
+      }
+    }
+    if (count < events_.size()) return;
+  }
+}
+
+// ---- memory
+
+namespace {
+
+Status CheckRegion(const void* base, uint64_t bytes, uint8_t access) {
+  constexpr uint8_t kAll = kRemoteRead | kRemoteWrite | kRemoteAtomic | kRemoteEvents;
+  if (base == nullptr || bytes == 0)
+    return Status(StatusCode::kInvalidArgument, "a region needs memory of 1 byte or more");
+  if ((access & ~kAll) != 0) return Status(StatusCode::kInvalidArgument, "access has bits that mean nothing");
+  return Status();
+}
+
+}  // namespace
+
+Result<RegionId> ContextEngine::RegisterMemory(void* base, uint64_t bytes, uint8_t access, ConnectionId connection,
+                                               const RegionName& same_as) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
+  static_assert(int{kRemoteRead} == int{paceline::kRemoteRead} && int{kRemoteWrite} == int{paceline::kRemoteWrite} &&
+                int{kRemoteAtomic} == int{paceline::kRemoteAtomic} &&
+                int{kRemoteEvents} == int{paceline::kRemoteEvents});
+  const RegionId region = Locked(
+      false, [&] { return endpoint().RegisterMemory(base, bytes, access, MemoryKind::kHost, connection, same_as); });
+  if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
+  return region;
+}
+
+Result<RegionId> ContextEngine::RegisterMemoryAs(uint64_t key, uint64_t origin, void* base, uint64_t bytes,
+                                                 uint8_t access, const RegionName& same_as) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
+  const RegionId region =
+      Locked(false, [&] { return endpoint().RegisterMemoryAs(key, origin, base, bytes, access, same_as); });
+  if (region == kUnregistered) {
+    return Status(StatusCode::kAlreadyExists,
+                  "key " + std::to_string(key) + " names another region, or no more regions can be registered");
+  }
+  return region;
+}
+
+Result<RegionId> ContextEngine::RegisterDeviceMemory(void* base, uint64_t bytes, uint8_t access,
+                                                     const DeviceMemory& memory, const RegionName& same_as) {
+  if (Status status = CheckRegion(base, bytes, access); !status.ok()) return status;
+  if ((access & kRemoteAtomic) != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "no processor does atomics in memory of a GPU: leave kRemoteAtomic out");
+  }
+  if (memory.ordinal < 0) return Status(StatusCode::kInvalidArgument, "ordinals of GPUs count from 0");
+  FileDescriptor dma_buf(memory.dma_buf < 0 ? -1 : fcntl(memory.dma_buf, F_DUPFD_CLOEXEC, 0));
+  if (memory.dma_buf >= 0 && !dma_buf.valid()) {
+    return Status(errno == EBADF ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted,
+                  std::string("dma_buf: ") + std::strerror(errno));
+  }
+  return Locked(false, [&]() -> Result<RegionId> {
+    const RegionId region = endpoint().RegisterDeviceMemory({.base = base,
+                                                             .bytes = bytes,
+                                                             .device = memory.ordinal,
+                                                             .dma_buf = dma_buf.get(),
+                                                             .dma_buf_offset = memory.dma_buf_offset},
+                                                            access, same_as);
+    if (region == kUnregistered) return Status(StatusCode::kResourceExhausted, "no more regions can be registered");
+    Status status = copier_.Prepare(memory.ordinal);
+    if (endpoint().ReadingPorts(region) == 0) status = Status(StatusCode::kUnimplemented, MemoryProblems());
+    if (!status.ok()) {
+      endpoint().DeregisterMemory(region, MonotonicNow());
+      return status;
+    }
+    dma_bufs_[region] = std::move(dma_buf);
+    return region;
+  });
+}
+
+std::string ContextEngine::MemoryProblems() const {
+  std::string problems = "no card takes this memory of a GPU";
+  for (const auto& lane : engine_->lanes()) {
+    problems += "; " + lane->memory_problem();
+  }
+  return problems;
+}
+
+void ContextEngine::DeregisterMemory(RegionId region) {
+  Locked(true, [&] {
+    endpoint().DeregisterMemory(region, MonotonicNow());
+    dma_bufs_.erase(region);
+  });
+}
+
+RemoteMemory ContextEngine::ExportMemory(RegionId region) {
+  return Locked(false, [&] { return FromCore(endpoint().ExportMemory(region)); });
+}
+
+// ---- progress
+
+bool ContextEngine::Pass() {
+  const bool busy = progress_->Poll();
+  AfterPass();
+  return busy;
+}
+
+void ContextEngine::Transmit() {
+  progress_->Transmit();
+  AfterPass();
+}
+
+bool ContextEngine::PassOn(const ConnectionRequest& request, Time now) {
+  return group_ != nullptr && group_->spreader.PassOn(this, request, now);
+}
+
+void ContextEngine::Bring(const ConnectionRequest& request) {
+  {
+    std::lock_guard lock(brought_mutex_);
+    if (brought_.size() >= limits::kMaxPendingAccepts) return;  // who asks asks again
+    brought_.push_back({.request = request, .body = {request.body.begin(), request.body.end()}});
+    any_brought_.store(true, std::memory_order_release);
+  }
+  progress_->Wake();
+}
+
+bool ContextEngine::TakeBrought() {
+  if (!any_brought_.load(std::memory_order_acquire)) return false;
+  std::vector<Brought> brought;
+  {
+    std::lock_guard lock(brought_mutex_);
+    brought.swap(brought_);
+    any_brought_.store(false, std::memory_order_relaxed);
+  }
+  for (Brought& one : brought) {
+    one.request.body = one.body;
+    endpoint().TakeRequest(one.request, progress_->now());
+  }
+  return true;
+}
+
+Time ContextEngine::AfterPass() {
+  if (TakeBrought()) progress_->Kick();  // a refusal leaves with the next pass
+  DrainEvents();
+  load_.store(connections_.size(), std::memory_order_relaxed);
+  if (threaded_ && (FillRing() || event_seen_)) NotifyWaiters();
+  if (page_ == nullptr) return Time::Never();
+  page_is_old_ |= engine_->last_poll_was_busy();
+  if (!page_is_old_) return Time::Never();
+  if (progress_->now() - published_ >= kPublishEvery) {
+    PublishCounters();
+    return Time::Never();
+  }
+  return published_ + kPublishEvery;
+}
+
+void ContextEngine::NotifyWaiters() {
+  ready_.store(true, std::memory_order_release);
+  if (!armed_) return;
+  armed_ = false;
+  Notify();
+}
+
+bool ContextEngine::FillRing() {
+  if (ring_count_ == 0) {
+    ring_next_ = 0;
+    ring_count_ = endpoint().PollCompletions(ring_);
+  }
+  return ring_count_ > 0;
+}
+
+size_t ContextEngine::PollCompletions(Completion* out, size_t room) {
+  const auto take = [&]() -> size_t {
+    size_t count = 0;
+    while (count < room && FillRing()) {
+      const size_t some = std::min(room - count, ring_count_);
+      for (size_t i = 0; i < some; ++i) out[count + i] = FromCore(ring_[ring_next_ + i]);
+      ring_next_ += some;
+      ring_count_ -= some;
+      count += some;
+    }
+    return count;
+  };
+  if (threaded_) {
+    if (!ready_.load(std::memory_order_acquire)) return 0;
+    return Locked(false, [&] {
+      const size_t count = take();
+      if (count < room && !event_seen_) ready_.store(false, std::memory_order_release);
+      return count;
+    });
+  }
+  size_t count = take();
+  bool moved = true;
+  for (int pass = 0; count == 0 && moved && pass < kPollPasses; ++pass) {
+    moved = Pass();
+    count = take();
+  }
+  return count;
+}
+
+bool ContextEngine::IdleOnce(Time deadline) {
+  const Time wish = page_is_old_ ? published_ + kPublishEvery : Time::Never();
+  progress_->Idle(std::min(deadline, wish));
+  return wish < deadline || !progress_->slept_in_vain();
+}
+
+bool ContextEngine::WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout) {
+  const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
+  while (true) {
+    if (Locked(false, done)) return true;
+    if (threaded_) {
+      if (MonotonicNow() >= deadline) return false;
+      usleep(50);  // connection set-up only: no need to be quick
+    } else {
+      const bool busy = Pass();
+      if (done()) return true;  // also by a timer, which moves nothing
+      if (progress_->now() >= deadline) return false;
+      if (!busy) IdleOnce(deadline);
+    }
+  }
+}
+
+bool ContextEngine::WaitManually(std::chrono::nanoseconds timeout) {
+  const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
+  const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
+  if (ready()) return true;
+  // One wait after the other, and nothing in between: the sleep looks at the lanes.
+  for (bool look = timeout.count() <= 0 || !progress_->MayGoOnSleeping();; look = true) {
+    const bool busy = look && Pass();
+    if (ready()) return true;
+    // After the pass, which takes in the wake that comes with an interrupt.
+    if (TakeInterrupt()) return false;
+    if (progress_->now() >= deadline || (!busy && !IdleOnce(deadline))) return false;
+  }
+}
+
+bool ContextEngine::JoinWait(bool* joined) {
+  return Locked(false, [&] {
+    const bool there = !ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
+    if (there) {
+      EndWait(joined);
+    } else if (!std::exchange(*joined, true)) {
+      ++waiters_;
+    }
+    return there;
+  });
+}
+
+void ContextEngine::LeaveWait(bool* joined) {
+  Locked(false, [&] { EndWait(joined); });
+}
+
+// This thread may have taken in a notice that was for all: the next one looks for itself, and arms again.
+void ContextEngine::EndWait(bool* joined) {
+  if (std::exchange(*joined, false)) --waiters_;
+  if (waiters_ > 0 || armed_by_caller_) Notify();
+}
+
+void ContextEngine::Interrupt() {
+  interrupted_.store(true);
+  if (!threaded_) {
+    progress_->Wake();
+    return;
+  }
+  Notify();
+}
+
+bool ContextEngine::Arm() {
+  if (!threaded_) {
+    if (FillRing() || std::exchange(event_seen_, false)) return false;
+    return progress_->Arm();
+  }
+  return Locked(false, [&] {
+    armed_by_caller_ = ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
+    return armed_by_caller_;
+  });
+}
+
+bool ContextEngine::ArmUnless(const std::function<bool()>& ready) {
+  uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
+  armed_ = !ready();
+  if (armed_) ready_.store(false, std::memory_order_release);
+  return armed_;
+}
+
+void ContextEngine::Notify() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(notify_, &one, sizeof(one));
+}
+
+// ---- looking in
+
+std::vector<Counter> ContextEngine::Counters(size_t first_port) {
+  return Locked(false, [&] { return ListCounters(*engine_, impaired_, first_port); });
+}
+
+void ContextEngine::PublishCounters() {
+  size_t record = 0;
+  ForEachCounterValue(*engine_, impaired_, [&](uint64_t value) { page_->Set(record++, value); });
+  page_->Stamp();
+  published_ = progress_->now();
+  page_is_old_ = false;
+}
+
+std::vector<std::string> ContextEngine::LaneNames() {
+  std::vector<std::string> names;
+  for (const auto& lane : engine_->lanes()) names.emplace_back(lane->name());
+  return names;
+}
+
+}  // namespace paceline::api
