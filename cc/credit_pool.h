@@ -1,6 +1,7 @@
 // What several endpoints of a process have given of the credit for one port of the network. Each looks at what the
 // others have out before it gives more, so that together they give what one would: what stands in the port's queue in
-// an incast is one budget, not one for each. (The receiver of `tita` heeds it, see docs/cc/tita.md.)
+// an incast is one budget, not one for each. The rates that they state, and what their flows get of their part, remain
+// each one's own matter. (The receiver of `tita` heeds it, see docs/cc/tita.md.)
 //
 // Thread rule: each member tells from its own thread; all may look at any time. What is seen of others may be a moment
 // old: they may together exceed the bound by what they give in that moment.

@@ -39,8 +39,8 @@ class TestHost final : public Polled, private EndpointEnvironment {
   std::function<void(const ConnectionEvent&)> on_event;
   // What the driver of its GPUs would copy; false: it failed. Unset: all fail.
   std::function<bool(int device, void*to, const void*from, size_t bytes)> copy_from_device, copy_to_device;
-  // Which requests to connect another endpoint has taken. Unset: none.
-  std::function<bool(const ConnectionRequest&)> pass_on;
+  // Who takes requests to connect. Unset: this endpoint.
+  std::function<PassedOn(const ConnectionRequest&)> pass_on;
   bool accept_requests = true;   // answers kRequest events with Accept
   bool poll_completions = true;  // false: leaves them in the endpoint
 
@@ -85,7 +85,9 @@ class TestHost final : public Polled, private EndpointEnvironment {
     lanes_[port]->EndWrites(peer, connection);
   }
   void FenceWrites(uint32_t port, ConnectionId connection) override { lanes_[port]->FenceWrites(connection); }
-  bool PassOn(const ConnectionRequest& request, Time) override { return pass_on && pass_on(request); }
+  PassedOn PassOn(const ConnectionRequest& request, Time) override {
+    return pass_on ? pass_on(request) : PassedOn::kNo;
+  }
   bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) override {
     return copy_from_device && copy_from_device(device, to, from, bytes);
   }

@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const api::ContextOptio
     if (!(*states)[rank].empty()) return absl::UnavailableError(absl::StrCat("rank ", rank, ": ", (*states)[rank]));
   }
   std::unique_ptr<Session> session(new Session(*std::move(context), rendezvous));
+  session->several_engines_ = options.engines > 1;
   if (absl::Status status = session->Connect(); !status.ok()) return status;
   return session;
 }
@@ -130,13 +131,24 @@ absl::StatusOr<size_t> Session::Take(api::Completion* out, size_t room, Duration
 }
 
 absl::StatusOr<std::vector<api::RemoteMemory>> Session::ExchangeMemory(api::RegionId region) {
-  const api::RemoteMemory own = context_.ExportMemory(region);
-  const auto all = rendezvous_->AllGather(std::string(reinterpret_cast<const char*>(&own), sizeof(own)));
+  // What is for each rank; where that is the same, once for all.
+  std::vector<api::RemoteMemory> own(world(), context_.ExportMemory(region));
+  for (uint32_t peer = 0; peer < world() && several_engines_; ++peer) {
+    if (peer != rank()) own[peer] = context_.ExportMemoryFor(connections_[peer], region);
+  }
+  if (!several_engines_) own.resize(1);
+  const auto all = rendezvous_->AllGather(
+      std::string(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(api::RemoteMemory)));
   if (!all.ok()) return all.status();
   std::vector<api::RemoteMemory> result(world());
-  for (uint32_t rank = 0; rank < world(); ++rank) {
-    if ((*all)[rank].size() != sizeof(own)) return absl::InvalidArgumentError("ranks run different versions");
-    std::memcpy(static_cast<void*>(&result[rank]), (*all)[rank].data(), sizeof(own));
+  for (uint32_t peer = 0; peer < world(); ++peer) {
+    const std::string& theirs = (*all)[peer];
+    const bool for_all = theirs.size() == sizeof(api::RemoteMemory);
+    if (!for_all && theirs.size() != world() * sizeof(api::RemoteMemory)) {
+      return absl::InvalidArgumentError("ranks run different versions");
+    }
+    const size_t at = for_all ? 0 : rank() * sizeof(api::RemoteMemory);
+    std::memcpy(static_cast<void*>(&result[peer]), theirs.data() + at, sizeof(api::RemoteMemory));
   }
   return result;
 }

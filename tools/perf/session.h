@@ -71,6 +71,7 @@ class Session {
 
   api::Context context_;
   Rendezvous* rendezvous_;
+  bool several_engines_ = false;
   std::vector<api::Connection> connections_;  // by rank; own: not valid
   std::map<uint32_t, uint32_t> rank_by_id_;
 };

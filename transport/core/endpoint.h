@@ -88,7 +88,8 @@ struct PortDescription {
   LaneAddress address;
 };
 
-// Somebody wants to connect, and has shown that he gets what is sent to his address.
+// Somebody wants to connect, and has shown that he gets what is sent to his address, and that he has our key where
+// there is one.
 struct ConnectionRequest {
   uint32_t port = 0;  // through which it came
   LaneAddress source;
@@ -96,6 +97,12 @@ struct ConnectionRequest {
   uint64_t client_nonce = 0;            // this, and
   ConnectionId client = kNoConnection;  // this are the same in all copies of a request, which may come more than once
   std::span<const uint8_t> body;        // of its packet
+};
+
+enum class PassedOn : uint8_t {
+  kNo,    // it is for this endpoint
+  kYes,   // another one takes it (Endpoint::TakeRequest)
+  kFull,  // another one should, and has no room: it is refused
 };
 
 // What the core needs from whoever owns the lanes. Calls come only from inside the endpoint's calls.
@@ -131,10 +138,9 @@ class EndpointEnvironment {
   virtual void FenceWrites(uint32_t port, ConnectionId connection) {  // Lane::FenceWrites
     (void)port, (void)connection;
   }
-  // True: another endpoint takes it (Endpoint::TakeRequest).
-  virtual bool PassOn(const ConnectionRequest& request, Time now) {
+  virtual PassedOn PassOn(const ConnectionRequest& request, Time now) {
     (void)request, (void)now;
-    return false;
+    return PassedOn::kNo;
   }
   // Copies between memory of a GPU (its ordinal, as in LaneMemory) and host memory; done when they return. False: they
   // failed, and what is at `to` is anything.
@@ -216,8 +222,8 @@ class Endpoint {
   // `private_data` goes to who accepts.
   ConnectionId Connect(const ListenAddress& address, Time now, const ConnectionSetup& setup = {},
                        const PrivateData& private_data = {});
-  // One that another endpoint passed on, whose ports lead where ours lead. It is as if it had come here; the answer is
-  // sent from here.
+  // One that another endpoint passed on, whose ports lead where ours lead, and whose cluster key is ours. It is as if
+  // it had come here; the answer is sent from here.
   void TakeRequest(const ConnectionRequest& request, Time now);
   void Accept(ConnectionId connection, Time now);  // answers kRequest
   void Refuse(ConnectionId connection, Time now);

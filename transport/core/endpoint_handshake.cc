@@ -91,7 +91,26 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
                                      .client_nonce = init->client_nonce,
                                      .client = init->client_connection,
                                      .body = body};
-  if (!context_.environment->PassOn(request, now)) TakeRequest(request, *init, now);
+  if (!Vouched(*init, body)) {
+    return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
+  }
+  switch (context_.environment->PassOn(request, now)) {
+    case PassedOn::kNo:
+      return TakeRequest(request, *init, now);
+    case PassedOn::kYes:
+      return;
+    case PassedOn::kFull:
+      return RefuseRequest(request, CloseReason::kRefusedFull);
+  }
+}
+
+void Endpoint::Impl::RefuseRequest(const ConnectionRequest& request, CloseReason reason) {
+  const crypto::Secret digest = DigestOf(request);
+  ReplyRefuse(request.port, request.source, request.client, request.client_nonce, reason, &digest);
+}
+
+crypto::Secret Endpoint::Impl::DigestOf(const ConnectionRequest& request) const {
+  return identity_.has_value() ? DigestOfInit(wire::SignedBytes(request.body)) : crypto::Secret{};
 }
 
 void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, Time now) {
@@ -112,15 +131,7 @@ void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::I
     }
     if (!known->second.refused) return;
   }
-  if (!Vouched(init, request.body)) {
-    return ReplyRefuse(port, request.source, init.client_connection, init.client_nonce, CloseReason::kRefusedKey,
-                       nullptr);
-  }
-  const crypto::Secret digest =
-      identity_.has_value() ? DigestOfInit(wire::SignedBytes(request.body)) : crypto::Secret{};
-  const auto refuse = [&](CloseReason reason) {
-    ReplyRefuse(port, request.source, init.client_connection, init.client_nonce, reason, &digest);
-  };
+  const auto refuse = [&](CloseReason reason) { RefuseRequest(request, reason); };
   if (known != requests_.end()) return refuse(CloseReason::kRefusedByApplication);
   const auto listener = listener_by_nonce_.find(init.listener_nonce);
   if (listener == listener_by_nonce_.end()) return refuse(CloseReason::kRefusedNoListener);
@@ -137,7 +148,7 @@ void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::I
   SetUp(*connection, listeners_.at(listener->second).setup);
   requests_[key] = {.connection = connection->id()};
   ++pending_requests_;
-  connection->StartRequested(init, digest, listener->second, now);
+  connection->StartRequested(init, DigestOf(request), listener->second, now);
   connection->AnswerThrough(port);
   After(connection, now);
 }

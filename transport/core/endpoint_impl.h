@@ -164,9 +164,10 @@ class Endpoint::Impl {
   [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
                                 const LaneAddress& source, Time now);
 
-  // Of a request whose cookie is good.
-  void TakeRequest(const ConnectionRequest& request, const wire::InitPacket& init, Time now);
   [[gnu::cold]] void TakeRequest(const ConnectionRequest& request, Time now);
+  void TakeRequest(const ConnectionRequest& request, const wire::InitPacket& init, Time now);
+  void RefuseRequest(const ConnectionRequest& request, CloseReason reason);
+  crypto::Secret DigestOf(const ConnectionRequest& request) const;  // for who believes our answer by it
 
   void SendAccept(Connection* connection);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {

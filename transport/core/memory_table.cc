@@ -3,7 +3,6 @@
 namespace paceline {
 
 RegionId MemoryTable::Add(const Region& region) {
-  constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   uint32_t slot;
   if (region.id != kUnregistered) {
     slot = region.id & kSlotMask;
@@ -30,20 +29,20 @@ RegionId MemoryTable::Add(const Region& region) {
 void MemoryTable::Remove(RegionId id) {
   const Region* region = Find(id);
   if (region == nullptr) return;
-  const uint32_t slot = id & ((1u << kSlotBits) - 1);
+  const uint32_t slot = id & kSlotMask;
   by_key_.erase(region->key);
   slots_[slot].live = false;
   if (!slots_[slot].numbered_elsewhere) free_.push_back(slot);
 }
 
 const Region* MemoryTable::Find(RegionId id) const {
-  const uint32_t slot = id & ((1u << kSlotBits) - 1);
+  const uint32_t slot = id & kSlotMask;
   if (id == kUnregistered || slot >= slots_.size() || !slots_[slot].live || slots_[slot].id != id) return nullptr;
   return &slots_[slot];
 }
 
 void MemoryTable::SetLaneKeys(RegionId id, const std::array<uint64_t, limits::kMaxPorts>& keys) {
-  if (Find(id) != nullptr) slots_[id & ((1u << kSlotBits) - 1)].lane_keys = keys;
+  if (Find(id) != nullptr) slots_[id & kSlotMask].lane_keys = keys;
 }
 
 bool MemoryTable::CheckLocal(const LocalBuffer& buffer) const {

@@ -62,6 +62,7 @@ class MemoryTable {
 
  private:
   static constexpr uint32_t kSlotBits = 20;
+  static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   std::vector<Region> slots_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<uint64_t, RegionId> by_key_;

@@ -295,8 +295,8 @@ void Engine::EndWrites(uint32_t port, uint32_t peer, uint32_t connection) { lane
 
 void Engine::FenceWrites(uint32_t port, ConnectionId connection) { lanes_[port]->FenceWrites(connection); }
 
-bool Engine::PassOn(const ConnectionRequest& request, Time now) {
-  return request_router_ != nullptr && request_router_->PassOn(request, now);
+PassedOn Engine::PassOn(const ConnectionRequest& request, Time now) {
+  return request_router_ == nullptr ? PassedOn::kNo : request_router_->PassOn(request, now);
 }
 
 bool Engine::CopyFromDevice(int device, void* to, const void* from, size_t bytes) {

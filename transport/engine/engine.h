@@ -36,7 +36,7 @@ class DeviceCopier {
 class RequestRouter {
  public:
   virtual ~RequestRouter() = default;
-  virtual bool PassOn(const ConnectionRequest& request, Time now) = 0;
+  virtual PassedOn PassOn(const ConnectionRequest& request, Time now) = 0;
 };
 
 struct EngineOptions {
@@ -97,7 +97,7 @@ class Engine final : private EndpointEnvironment {
   void ResetPath(uint32_t port, uint32_t peer, uint32_t connection, uint16_t entropy) override;
   void EndWrites(uint32_t port, uint32_t peer, uint32_t connection) override;
   void FenceWrites(uint32_t port, ConnectionId connection) override;
-  bool PassOn(const ConnectionRequest& request, Time now) override;
+  PassedOn PassOn(const ConnectionRequest& request, Time now) override;
   bool CopyFromDevice(int device, void* to, const void* from, size_t bytes) override;
   bool CopyToDevice(int device, void* to, const void* from, size_t bytes) override;
 

@@ -121,7 +121,8 @@ paceline_result paceline_register_memory(paceline_context* context, void* base, 
 /* At once: what arrives later for the region is refused. */
 paceline_result paceline_deregister_memory(paceline_context* context, uint32_t region);
 
-/* The bytes to give to a peer. */
+/* The bytes to give to a peer. With several engines (PACELINE_ENGINES) what cards of peers need to write by themselves
+ * is left out: their writes travel as packets. */
 paceline_result paceline_export_memory(paceline_context* context, uint32_t region, paceline_remote_memory* remote);
 
 /* ---- connections ------------------------------------------------------------------------------------------------ */

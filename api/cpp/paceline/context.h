@@ -123,7 +123,8 @@ class Connection {
 // Receives that several connections share, as a shared receive queue of verbs: a send of any of them takes the first
 // receive, in posting order, that matches. Operations complete in the context's queue; their buffers are as for
 // Connection::Receive. One that names its source and stands ready lets long sends of it come without asking first, as a
-// receive on a connection does. Its destructor aborts the connections that still use it and cancels its receives.
+// receive on a connection does. It lies on one engine, as do the connections that use it. Its destructor aborts the
+// connections that still use it and cancels its receives.
 class ReceiveQueue {
  public:
   ReceiveQueue() = default;
@@ -237,9 +238,10 @@ class Context {
   RemoteMemory ExportMemoryFor(const Connection& connection, RegionId region) const;
 
   ReceiveQueue NewReceiveQueue();
-  // kAlreadyExists: there is a listener with this service.
+  // kAlreadyExists: there is a listener with this service. kInvalidArgument: the receive queue is another context's.
   Result<Listener> Listen(const ListenOptions& options = {});
-  // Starts to connect; state() of the connection tells how it goes. Fails on a damaged handle or at the bound.
+  // Starts to connect; state() of the connection tells how it goes. Fails on a damaged handle, a receive queue of
+  // another context, or at the bound.
   Result<Connection> Connect(const Handle& handle, const ConnectOptions& options = {});
 
   CompletionQueue& completions();

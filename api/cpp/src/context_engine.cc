@@ -1,9 +1,7 @@
 #include "api/cpp/src/context_engine.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,20 +49,26 @@ ContextEngine::~ContextEngine() {
   if (notify_ >= 0) close(notify_);
 }
 
-void ContextEngine::CloseAll() {
+void ContextEngine::EndConnections(void (Endpoint::*end)(ConnectionId, Time)) {
   DrainEvents();
-  const Time deadline = MonotonicNow() + linger_;
-  const auto end_each = [this](auto end) {
-    for (const auto& [connection, record] : connections_) {
-      if (record.state != ConnectionState::kClosed) (endpoint().*end)(connection, MonotonicNow());
-    }
-    progress_->Kick();
-  };
+  for (const auto& [connection, record] : connections_) {
+    if (record.state != ConnectionState::kClosed) (endpoint().*end)(connection, MonotonicNow());
+  }
+}
+
+void ContextEngine::StartClosing() {
+  Locked(true, [&] { EndConnections(&Endpoint::Close); });
+  end_ = MonotonicNow() + linger_;
+}
+
+void ContextEngine::CloseAll() {
+  const Time deadline = end_.value_or(MonotonicNow() + linger_);
   const auto all_closed = [this] {
     return std::all_of(connections_.begin(), connections_.end(),
                        [](const auto& item) { return item.second.state == ConnectionState::kClosed; });
   };
-  end_each(&Endpoint::Close);
+  EndConnections(&Endpoint::Close);
+  progress_->Kick();
   while (true) {
     const bool busy = Pass();
     if (progress_->now() >= deadline) break;
@@ -72,7 +76,8 @@ void ContextEngine::CloseAll() {
     if (all_closed()) break;
     IdleOnce(deadline);
   }
-  end_each(&Endpoint::Abort);
+  EndConnections(&Endpoint::Abort);
+  progress_->Kick();
   for (int pass = 0; pass < 8 && Pass(); ++pass) {  // the last words
   }
 }
@@ -399,18 +404,19 @@ void ContextEngine::Transmit() {
   AfterPass();
 }
 
-bool ContextEngine::PassOn(const ConnectionRequest& request, Time now) {
-  return group_ != nullptr && group_->spreader.PassOn(this, request, now);
+PassedOn ContextEngine::PassOn(const ConnectionRequest& request, Time now) {
+  return group_->spreader.PassOn(this, request, now);
 }
 
-void ContextEngine::Bring(const ConnectionRequest& request) {
+bool ContextEngine::Bring(const ConnectionRequest& request) {
   {
     std::lock_guard lock(brought_mutex_);
-    if (brought_.size() >= limits::kMaxPendingAccepts) return;  // who asks asks again
+    if (brought_.size() >= limits::kMaxPendingAccepts) return false;
     brought_.push_back({.request = request, .body = {request.body.begin(), request.body.end()}});
     any_brought_.store(true, std::memory_order_release);
   }
   progress_->Wake();
+  return true;
 }
 
 bool ContextEngine::TakeBrought() {
@@ -511,12 +517,11 @@ bool ContextEngine::WaitUntil(const std::function<bool()>& done, std::chrono::na
 
 bool ContextEngine::WaitManually(std::chrono::nanoseconds timeout) {
   const Time deadline = MonotonicNow() + Duration::Nanos(timeout.count());
-  const auto ready = [this] { return FillRing() || std::exchange(event_seen_, false); };
-  if (ready()) return true;
+  if (TakeReady()) return true;
   // One wait after the other, and nothing in between: the sleep looks at the lanes.
   for (bool look = timeout.count() <= 0 || !progress_->MayGoOnSleeping();; look = true) {
     const bool busy = look && Pass();
-    if (ready()) return true;
+    if (TakeReady()) return true;
     // After the pass, which takes in the wake that comes with an interrupt.
     if (TakeInterrupt()) return false;
     if (progress_->now() >= deadline || (!busy && !IdleOnce(deadline))) return false;
@@ -525,7 +530,7 @@ bool ContextEngine::WaitManually(std::chrono::nanoseconds timeout) {
 
 bool ContextEngine::JoinWait(bool* joined) {
   return Locked(false, [&] {
-    const bool there = !ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
+    const bool there = !ArmUnlessReady();
     if (there) {
       EndWait(joined);
     } else if (!std::exchange(*joined, true)) {
@@ -556,19 +561,17 @@ void ContextEngine::Interrupt() {
 
 bool ContextEngine::Arm() {
   if (!threaded_) {
-    if (FillRing() || std::exchange(event_seen_, false)) return false;
-    return progress_->Arm();
+    return !TakeReady() && progress_->Arm();
   }
-  return Locked(false, [&] {
-    armed_by_caller_ = ArmUnless([this] { return FillRing() || std::exchange(event_seen_, false); });
-    return armed_by_caller_;
-  });
+  return Locked(false, [&] { return armed_by_caller_ = ArmUnlessReady(); });
 }
 
-bool ContextEngine::ArmUnless(const std::function<bool()>& ready) {
+bool ContextEngine::TakeReady() { return FillRing() || std::exchange(event_seen_, false); }
+
+bool ContextEngine::ArmUnlessReady() {
   uint64_t count;
   [[maybe_unused]] const ssize_t got = read(notify_, &count, sizeof(count));
-  armed_ = !ready();
+  armed_ = !TakeReady();
   if (armed_) ready_.store(false, std::memory_order_release);
   return armed_;
 }

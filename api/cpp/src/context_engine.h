@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   static Result<std::unique_ptr<ContextEngine>> Create(const ContextOptions& options, size_t number, EngineGroup* group,
                                                        std::vector<std::unique_ptr<Lane>> lanes = {});
   ~ContextEngine() override;
+
+  // Of several that end together: each begins before the first one waits for its peers.
+  void StartClosing();
 
   // Runs `function` with the engine to itself. `posted`: it gives the engine something to do.
   template <typename Function>
@@ -74,7 +78,7 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   void Close(ConnectionId connection, bool at_once);
   void Forget(ConnectionId connection);  // its Connection object is gone: closed in the background
 
-  void Bring(const ConnectionRequest& request) override;
+  bool Bring(const ConnectionRequest& request) override;
   size_t load() const override { return load_.load(std::memory_order_relaxed); }
 
   // ---- memory (`same_as`: in the context's first engine, of others)
@@ -134,9 +138,10 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   ContextEngine() = default;
   Status Open(const ContextOptions& options, size_t number, EngineGroup* group,
               std::vector<std::unique_ptr<Lane>> lanes);
-  bool PassOn(const ConnectionRequest& request, Time now) override;
+  PassedOn PassOn(const ConnectionRequest& request, Time now) override;
   bool TakeBrought();  // false: there was none
   std::string MemoryProblems() const;
+  void EndConnections(void (Endpoint::*end)(ConnectionId, Time));
   void CloseAll();   // at the end, without a progress thread
   Time AfterPass();  // events, notification, counters page; when it wants the next pass at the latest
   void DrainEvents();
@@ -144,8 +149,9 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   void PublishCounters();
   void NotifyWaiters();
   void Notify();
-  // Inside Locked: takes in the notice; if not `ready`, whoever brings something gives the next one.
-  bool ArmUnless(const std::function<bool()>& ready);
+  bool TakeReady();  // inside Locked: a completion is there, or an event has been
+  // Inside Locked: takes in the notice; if nothing is ready, whoever brings something gives the next one.
+  bool ArmUnlessReady();
   void EndWait(bool* joined);
   // False: all of the time until the deadline has gone by, and nothing came.
   bool IdleOnce(Time deadline);
@@ -165,6 +171,7 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   bool event_seen_ = false;  // something happened to a connection since the last Wait
   Duration spin_;
   Duration linger_;
+  std::optional<Time> end_;  // of waiting for peers that are told that all is over; nothing: it has not begun
   Time published_;
   bool page_is_old_ = false;
 

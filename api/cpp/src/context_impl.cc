@@ -47,20 +47,28 @@ ContextEngine& ContextImpl::LightestEngine() {
                             [](const auto& a, const auto& b) { return a->load() < b->load(); });
 }
 
+ContextImpl::~ContextImpl() {
+  if (!several()) return;
+  for (const auto& engine : engines_) engine->StartClosing();
+}
+
 // ---- listeners
 
 uint32_t ContextImpl::Listen(const ConnectionSetup& setup, uint64_t service, ContextEngine* home) {
+  Listening listening = {.numbers = std::vector<uint32_t>(engines_.size(), 0), .nonce = service};
   if (service != 0) {
     std::lock_guard lock(listeners_mutex_);
-    if (!services_.insert(service).second) return 0;
+    if (!nonces_.insert(service).second) return 0;
   }
-  Listening listening = {.numbers = std::vector<uint32_t>(engines_.size(), 0), .nonce = service};
-  // The first engine, to which requests come, listens last: then there is who takes them.
+  // The first engine, to which requests come, listens last, when there is who takes them.
   for (size_t i = engines_.size(); i-- > 0;) {
+    if (i == 0 && several()) group_->spreader.AddListener(listening.nonce, home);
     if (home != nullptr && home != engines_[i].get()) continue;
     listening.numbers[i] = engines_[i]->Listen(setup, listening.nonce);
-    if (listening.nonce == 0) listening.nonce = engines_[i]->NonceOf(listening.numbers[i]);
-    if (several()) group_->spreader.AddListener(listening.nonce, home);
+    if (listening.nonce != 0) continue;
+    listening.nonce = engines_[i]->NonceOf(listening.numbers[i]);
+    std::lock_guard lock(listeners_mutex_);
+    nonces_.insert(listening.nonce);
   }
   std::lock_guard lock(listeners_mutex_);
   listeners_[++last_listener_] = std::move(listening);
@@ -74,7 +82,7 @@ void ContextImpl::CloseListener(uint32_t listener) {
     if (listening.numbers[i] != 0) engines_[i]->CloseListener(listening.numbers[i]);
   }
   std::lock_guard lock(listeners_mutex_);
-  services_.erase(listening.nonce);
+  nonces_.erase(listening.nonce);
   listeners_.erase(listener);
 }
 

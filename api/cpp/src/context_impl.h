@@ -24,6 +24,7 @@ namespace paceline::api {
 class ContextImpl {
  public:
   static Result<std::shared_ptr<ContextImpl>> Create(const ContextOptions& options);
+  ~ContextImpl();
 
   ContextEngine& front() { return *engines_.front(); }  // to which all requests to connect come
   ContextEngine& LightestEngine();                      // with the fewest connections
@@ -78,7 +79,7 @@ class ContextImpl {
   std::unique_ptr<EngineGroup> group_;  // of several engines
   std::mutex listeners_mutex_;
   absl::flat_hash_map<uint32_t, Listening> listeners_;
-  absl::flat_hash_set<uint64_t> services_;  // chosen ones, of these
+  absl::flat_hash_set<uint64_t> nonces_;  // of all listeners: no two have the same
   uint32_t last_listener_ = 0;
   std::mutex memory_mutex_;  // regions come and go in the same order everywhere: their numbers are the same
   FileDescriptor epoll_;     // several engines: over the descriptors of all

@@ -3,6 +3,7 @@
 // Thread rule: pure functions, but for the operating system's randomness.
 #pragma once
 
+#include "cc/credit_pool.h"
 #include "paceline/options.h"
 #include "paceline/status.h"
 #include "transport/base/limits.h"
@@ -13,6 +14,7 @@
 namespace paceline::api {
 
 constexpr uint32_t kMostEngines = 1u << limits::kMostIdPrefixBits;
+static_assert(kMostEngines <= CreditPool::kMostMembers);
 
 // Whether there can be so many engines.
 Status CheckEngines(const ContextOptions& options);

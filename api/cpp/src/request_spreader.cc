@@ -8,7 +8,7 @@ namespace paceline::api {
 namespace {
 
 constexpr size_t kMostRemembered = 16384;
-constexpr Duration kBurst = Duration::Millis(100);  // of requests: engines have not seen the first when the last comes
+constexpr Duration kBurst = Duration::Millis(100);  // requests of it are counted here: engines see them later
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void RequestSpreader::Leave(RequestTaker* engine) {
   std::lock_guard lock(mutex_);
   std::erase_if(engines_, [engine](const Engine& one) { return one.taker == engine; });
   absl::erase_if(listeners_, [engine](const auto& item) { return item.second == engine; });
-  absl::erase_if(chosen_, [engine](const auto& item) { return item.second == engine; });
+  absl::erase_if(chosen_, [engine](const auto& item) { return item.second.taker == engine; });
 }
 
 void RequestSpreader::AddListener(uint64_t listener, RequestTaker* home) {
@@ -34,34 +34,35 @@ void RequestSpreader::RemoveListener(uint64_t listener) {
   listeners_.erase(listener);
 }
 
-bool RequestSpreader::PassOn(const RequestTaker* at, const ConnectionRequest& request, Time now) {
+PassedOn RequestSpreader::PassOn(const RequestTaker* at, const ConnectionRequest& request, Time now) {
   std::lock_guard lock(mutex_);
   RequestTaker* taker = Choose(request, now);
-  if (taker == nullptr || taker == at) return false;
-  taker->Bring(request);
-  return true;
+  if (taker == nullptr || taker == at) return PassedOn::kNo;
+  return taker->Bring(request) ? PassedOn::kYes : PassedOn::kFull;
 }
 
 RequestTaker* RequestSpreader::Choose(const ConnectionRequest& request, Time now) {
-  const auto listener = listeners_.find(request.listener);
-  if (listener == listeners_.end()) return nullptr;
-  if (listener->second != nullptr) return listener->second;
   Forget(now);
   const Key key(request.client_nonce, request.client);
-  const auto known = chosen_.find(key);
-  if (known != chosen_.end()) return known->second;
-  RequestTaker* taker = Lightest(now);
+  const Time until = now + CookieJar::kLife;
+  if (const auto known = chosen_.find(key); known != chosen_.end()) {
+    known->second.until = until;
+    return known->second.taker;
+  }
+  const auto listener = listeners_.find(request.listener);
+  if (listener == listeners_.end()) return nullptr;
+  RequestTaker* taker = listener->second != nullptr ? listener->second : Lightest(now);
   if (taker == nullptr) return nullptr;
-  chosen_[key] = taker;
-  until_.emplace_back(key, now + CookieJar::kLife);
+  chosen_[key] = {.taker = taker, .until = until};
+  until_.emplace_back(key, until);
   return taker;
 }
 
 RequestTaker* RequestSpreader::Lightest(Time now) {
-  if (now - last_choice_ > kBurst) {
+  if (now - loads_read_ > kBurst) {
     for (Engine& engine : engines_) engine.load = engine.taker->load();
+    loads_read_ = now;
   }
-  last_choice_ = now;
   const auto lightest = std::min_element(engines_.begin(), engines_.end(),
                                          [](const Engine& a, const Engine& b) { return a.load < b.load; });
   if (lightest == engines_.end()) return nullptr;
@@ -69,11 +70,18 @@ RequestTaker* RequestSpreader::Lightest(Time now) {
   return lightest->taker;
 }
 
-// A request is good as long as its cookie.
+// A request is good as long as its cookie, or a newer one of the same request.
 void RequestSpreader::Forget(Time now) {
   while (!until_.empty() && (until_.front().second <= now || until_.size() >= kMostRemembered)) {
-    chosen_.erase(until_.front().first);
+    const Key key = until_.front().first;
     until_.pop_front();
+    const auto known = chosen_.find(key);
+    if (known == chosen_.end()) continue;
+    if (known->second.until > now && until_.size() < kMostRemembered / 2) {
+      until_.emplace_back(key, known->second.until);
+    } else {
+      chosen_.erase(known);
+    }
   }
 }
 

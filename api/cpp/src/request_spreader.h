@@ -22,8 +22,8 @@ class RequestTaker {
  public:
   virtual ~RequestTaker() = default;
   virtual size_t load() const = 0;  // its connections
-  // It copies what it needs, and takes it soon (Endpoint::TakeRequest).
-  virtual void Bring(const ConnectionRequest& request) = 0;
+  // It copies what it needs, and takes it soon (Endpoint::TakeRequest). False: it has no room.
+  virtual bool Bring(const ConnectionRequest& request) = 0;
 };
 
 class RequestSpreader {
@@ -35,14 +35,18 @@ class RequestSpreader {
   void AddListener(uint64_t listener, RequestTaker* home);
   void RemoveListener(uint64_t listener);
 
-  // True: another engine than `at`, to which it came, has it now.
-  bool PassOn(const RequestTaker* at, const ConnectionRequest& request, Time now);
+  // Of a request that has come to `at`. One that is known goes where it went before, also when its listener is closed.
+  PassedOn PassOn(const RequestTaker* at, const ConnectionRequest& request, Time now);
 
  private:
   using Key = std::pair<uint64_t, ConnectionId>;  // of a request: the client's nonce and number
   struct Engine {
     RequestTaker* taker = nullptr;
     size_t load = 0;  // as it will be when all that was given to it has come there
+  };
+  struct Choice {
+    RequestTaker* taker = nullptr;
+    Time until;  // a copy may come
   };
   RequestTaker* Choose(const ConnectionRequest& request, Time now);
   RequestTaker* Lightest(Time now);
@@ -51,9 +55,10 @@ class RequestSpreader {
   std::mutex mutex_;
   std::vector<Engine> engines_;
   absl::flat_hash_map<uint64_t, RequestTaker*> listeners_;
-  absl::flat_hash_map<Key, RequestTaker*> chosen_;
-  std::deque<std::pair<Key, Time>> until_;  // when each of those is forgotten, the first one first
-  Time last_choice_;
+  absl::flat_hash_map<Key, Choice> chosen_;
+  std::deque<std::pair<Key, Time>>
+      until_;  // when to look whether each of those is to be forgotten, the first one first
+  Time loads_read_;
 };
 
 }  // namespace paceline::api

@@ -380,9 +380,12 @@ INSTANTIATE_TEST_SUITE_P(Setups, ContextTest,
                          });
 
 // Two threads wait, each for one message, and the first does not come back to see to the second.
-TEST(ContextWait, EveryThreadThatWaitsIsWoken) {
+class ContextWait : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(ContextWait, EveryThreadThatWaitsIsWoken) {
   ContextOptions options = DefaultOptions();
   options.progress = ProgressMode::kThread;
+  options.engines = GetParam();
   auto receives = Context::Create(options), sends = Context::Create(options);
   ASSERT_TRUE(receives.ok() && sends.ok());
   auto listener = receives->Listen();
@@ -415,6 +418,8 @@ TEST(ContextWait, EveryThreadThatWaitsIsWoken) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Engines, ContextWait, ::testing::Values(1, 3));
 
 // A context that goes right after a post still delivers it, and its peer learns of the end at once.
 TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {

@@ -60,7 +60,7 @@ class EnginesTest : public ::testing::Test {
       in_.at(accepted->private_data().at(0)) = *std::move(accepted);
     }
     for (Connection& connection : out_) ASSERT_TRUE(connection.WaitEstablished(20s).ok()) << connection.close_reason();
-    std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(5ms);
     EXPECT_FALSE(listener->Accept().has_value()) << "a connection nobody asked for";
   }
   Completion Next(int side) {
@@ -252,6 +252,26 @@ TEST_F(EnginesTest, RequestsThatAreLostAndComeAgainMakeOneConnectionEach) {
   options.impair = "loss=20%,dup=20%";
   Start(options);
   Connect(40);  // which counts those that are accepted
+}
+
+// A copy of a request whose answer was lost comes when its connection is accepted and the listener gone.
+TEST_F(EnginesTest, AListenerMayCloseWhenItsConnectionIsAccepted) {
+  ContextOptions options = Options();
+  options.impair = "loss=30%,dup=30%";
+  Start(options);
+  for (int round = 0; round < 15; ++round) {
+    ReceiveQueue queue = contexts_[1]->NewReceiveQueue();
+    auto listener = contexts_[1]->Listen(round % 2 == 0 ? ListenOptions() : ListenOptions{.receives = &queue});
+    auto out = contexts_[0]->Connect(listener->handle());
+    ASSERT_TRUE(out.ok());
+    std::optional<Connection> in;
+    for (const auto patience = std::chrono::steady_clock::now() + 20s; !in;) {
+      ASSERT_LT(std::chrono::steady_clock::now(), patience);
+      in = listener->Accept();
+    }
+    *listener = Listener();
+    EXPECT_TRUE(out->WaitEstablished(20s).ok()) << out->close_reason();
+  }
 }
 
 TEST_F(EnginesTest, WhoAsksForNobodyIsRefusedAndHisLikeAreNot) {

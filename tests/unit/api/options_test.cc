@@ -51,6 +51,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   setenv("PACELINE_LINK_GBPS", "12.5", 1);
   setenv("PACELINE_PAYLOAD_CHECKSUM", "0", 1);
   setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
+  setenv("PACELINE_ENGINES", "3", 1);
   setenv("PACELINE_TRAFFIC_CLASS", "104", 1);
   setenv("PACELINE_DPDK_EAL", "-m 512", 1);
   setenv("PACELINE_VERBS_RELIABLE", "1", 1);
@@ -65,6 +66,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_DOUBLE_EQ(options->link_gbps, 12.5);
   EXPECT_FALSE(options->payload_checksum);
   EXPECT_EQ(options->peer_timeout_ms, 1500u);
+  EXPECT_EQ(options->engines, 3u);
   EXPECT_EQ(ToLaneOptions(*options)->traffic_class, 104);
   EXPECT_EQ(ToLaneOptions(*options)->dpdk_eal, "-m 512");
   EXPECT_TRUE(ToLaneOptions(*options)->verbs_reliable);
@@ -173,6 +175,21 @@ TEST_F(OptionsTest, AProgressThreadCountsTwice) {
   EXPECT_EQ(ToWaitOptions(options).local_ranks, 3u);
   options.progress = ProgressMode::kThread;
   EXPECT_EQ(ToWaitOptions(options).local_ranks, 6u);
+  options.engines = 4;  // each has one
+  EXPECT_EQ(ToWaitOptions(options).local_ranks, 15u);
+}
+
+TEST_F(OptionsTest, EnginesDifferInWhatTheyMayNotShare) {
+  ContextOptions options;
+  EXPECT_EQ(ToEngineOptions(options)->endpoint.id_prefix_bits, 0u);
+  EXPECT_FALSE(ToLaneOptions(options)->any_udp_port);
+  options.engines = 5;
+  const auto first = ToEngineOptions(options, 0), last = ToEngineOptions(options, 4);
+  EXPECT_EQ(last->endpoint.id_prefix_bits, 3u);
+  EXPECT_EQ(last->endpoint.id_prefix, 4u);
+  EXPECT_NE(first->endpoint.key_seed, last->endpoint.key_seed);
+  EXPECT_FALSE(ToLaneOptions(options, 0)->any_udp_port);
+  EXPECT_TRUE(ToLaneOptions(options, 4)->any_udp_port);
 }
 
 TEST_F(OptionsTest, ParametersGetTheTypeThatTheAlgorithmWants) {

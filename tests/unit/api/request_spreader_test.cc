@@ -16,9 +16,14 @@ constexpr uint64_t kListener = 77;
 class FakeEngine final : public RequestTaker {
  public:
   size_t load() const override { return connections; }
-  void Bring(const ConnectionRequest& request) override { brought.push_back(request.client); }
+  bool Bring(const ConnectionRequest& request) override {
+    if (full) return false;
+    brought.push_back(request.client);
+    return true;
+  }
 
   size_t connections = 0;
+  bool full = false;
   std::vector<ConnectionId> brought;
 };
 
@@ -32,9 +37,10 @@ class RequestSpreaderTest : public ::testing::Test {
   size_t Ask(ConnectionId client, uint64_t nonce = 1, uint64_t listener = kListener) {
     std::array<size_t, 3> before;
     for (size_t i = 0; i < before.size(); ++i) before[i] = engines_[i].brought.size();
-    const bool gone =
+    const PassedOn answer =
         spreader_.PassOn(&engines_[0], {.listener = listener, .client_nonce = nonce, .client = client}, now_);
-    size_t taker = 0, takers = gone ? 0 : 1;
+    EXPECT_NE(answer, PassedOn::kFull);
+    size_t taker = 0, takers = answer == PassedOn::kYes ? 0 : 1;
     for (size_t i = 0; i < before.size(); ++i) {
       if (engines_[i].brought.size() == before[i]) continue;
       EXPECT_EQ(engines_[i].brought.back(), client);
@@ -75,6 +81,54 @@ TEST_F(RequestSpreaderTest, OneThatComesAgainGoesWhereItWent) {
   EXPECT_NE(Ask(1, 999), 0u);
 }
 
+TEST_F(RequestSpreaderTest, OneThatComesAgainGoesThereAlsoWhenItsListenerIsClosed) {
+  spreader_.AddListener(5, &engines_[2]);
+  std::vector<size_t> first;
+  for (ConnectionId client = 1; client <= 6; ++client) first.push_back(Ask(client));
+  for (ConnectionId client = 7; client <= 9; ++client) first.push_back(Ask(client, 1, 5));
+  spreader_.RemoveListener(kListener);
+  spreader_.RemoveListener(5);
+  for (ConnectionId client = 1; client <= 6; ++client) EXPECT_EQ(Ask(client), first[client - 1]);
+  for (ConnectionId client = 7; client <= 9; ++client) EXPECT_EQ(Ask(client, 1, 5), 2u);
+}
+
+TEST_F(RequestSpreaderTest, ALongTryIsRememberedToItsEnd) {
+  const size_t first = Ask(1), second = Ask(2);
+  for (FakeEngine& engine : engines_) engine.connections = 100;
+  engines_[2].connections = 0;
+  for (int i = 0; i < 300; ++i) {
+    now_ = now_ + Duration::Seconds(1);
+    EXPECT_EQ(Ask(2), second);
+  }
+  EXPECT_NE(Ask(1), first) << "it has been silent";
+}
+
+TEST_F(RequestSpreaderTest, WhoKeepsOnAskingIsCountedAnewNowAndThen) {
+  engines_[1].connections = engines_[2].connections = 1000;
+  for (ConnectionId client = 1; client <= 100; ++client) {
+    now_ = now_ + Duration::Millis(50);  // never long without one
+    EXPECT_EQ(Ask(client), 0u);
+  }
+  engines_[0].connections = 2000;
+  std::array<int, 3> got{};
+  for (ConnectionId client = 101; client <= 120; ++client) {
+    now_ = now_ + Duration::Millis(50);
+    ++got[Ask(client)];
+  }
+  EXPECT_LE(got[0], 3) << "from before it was looked at again";
+}
+
+TEST_F(RequestSpreaderTest, AnEngineWithoutRoomHasItsRequestsRefused) {
+  engines_[1].full = engines_[2].full = true;
+  std::array<int, 3> answers{};
+  for (ConnectionId client = 1; client <= 9; ++client) {
+    ++answers[static_cast<size_t>(
+        spreader_.PassOn(&engines_[0], {.listener = kListener, .client_nonce = 1, .client = client}, now_))];
+  }
+  EXPECT_EQ(answers[static_cast<size_t>(PassedOn::kNo)], 3);
+  EXPECT_EQ(answers[static_cast<size_t>(PassedOn::kFull)], 6);
+}
+
 TEST_F(RequestSpreaderTest, NothingIsRememberedForLongerThanItsCookieIsGood) {
   EXPECT_EQ(Ask(1), 0u);
   engines_[0].connections = 100;
@@ -87,7 +141,7 @@ TEST_F(RequestSpreaderTest, AListenerWithAHomeHasAllItsRequestsThere) {
   spreader_.AddListener(6, &engines_[0]);
   for (ConnectionId client = 1; client <= 5; ++client) {
     EXPECT_EQ(Ask(client, 1, 5), 2u);
-    EXPECT_EQ(Ask(client, 1, 6), 0u);
+    EXPECT_EQ(Ask(client, 2, 6), 0u);
   }
 }
 
@@ -102,7 +156,7 @@ TEST_F(RequestSpreaderTest, EnginesThatHaveLeftGetNothing) {
   const size_t had = engines_[2].brought.size();
   spreader_.Leave(&engines_[2]);
   for (ConnectionId client = 1; client <= 20; ++client) Ask(client);
-  for (ConnectionId client = 1; client <= 5; ++client) EXPECT_EQ(Ask(client, 1, 5), 0u);
+  for (ConnectionId client = 1; client <= 5; ++client) EXPECT_EQ(Ask(client, 3, 5), 0u);
   EXPECT_EQ(engines_[2].brought.size(), had);
 }
 

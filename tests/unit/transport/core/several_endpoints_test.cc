@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
 #include "transport/core/memory_table.h"
+#include "transport/wire/checksum.h"
 
 namespace paceline::support {
 namespace {
@@ -36,7 +38,7 @@ class SeveralEndpointsTest : public CoreFixture, public ::testing::WithParamInte
       ++passed_on_;
       endpoint(kTaker).TakeRequest(request, now());
       host(kTaker).Touch();
-      return true;
+      return PassedOn::kYes;
     };
   }
   size_t Count(uint32_t at, ConnectionEventKind kind) {
@@ -90,6 +92,30 @@ TEST_P(SeveralEndpointsTest, WhatComesForNoListenerThereIsRefusedFromThere) {
   EXPECT_EQ(Event(0, ConnectionEventKind::kClosed, connection)->reason, CloseReason::kRefusedNoListener);
   EXPECT_EQ(endpoint(kTaker).counters().handshakes_refused, 1u);
   EXPECT_EQ(endpoint(kDoor).counters().handshakes_refused, 0u);
+}
+
+TEST_P(SeveralEndpointsTest, WhoFindsNoRoomIsRefused) {
+  host(kDoor).pass_on = [](const ConnectionRequest&) { return PassedOn::kFull; };
+  const ConnectionId connection = endpoint(0).Connect(address_, now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kClosed, connection) != nullptr; }));
+  EXPECT_EQ(Event(0, ConnectionEventKind::kClosed, connection)->reason, CloseReason::kRefusedFull);
+  EXPECT_EQ(endpoint(kDoor).counters().handshakes_refused, 1u);
+  EXPECT_EQ(endpoint(kDoor).connections(), 0u);
+}
+
+TEST_P(SeveralEndpointsTest, NothingIsPassedOnThatIsNotVouchedFor) {
+  if (!GetParam()) GTEST_SKIP() << "without a key nobody vouches for anything";
+  network().SetHook([&](NetworkPacket& packet, Fate&) {  // as by another key
+    if ((packet.bytes[0] & 0x0f) != static_cast<uint8_t>(wire::PacketType::kInit)) return;
+    packet.bytes[packet.header_bytes - 1] ^= 1;
+    std::memset(packet.bytes.data() + 8, 0, 4);
+    const uint32_t crc = wire::Crc32c(std::span(packet.bytes).first(packet.header_bytes));
+    std::memcpy(packet.bytes.data() + 8, &crc, 4);
+  });
+  const ConnectionId connection = endpoint(0).Connect(address_, now());
+  ASSERT_TRUE(world().RunUntil([&] { return Event(0, ConnectionEventKind::kClosed, connection) != nullptr; }));
+  EXPECT_EQ(passed_on_, 0);
+  EXPECT_GT(endpoint(kDoor).counters().rx_forged, 0u);
 }
 
 TEST_P(SeveralEndpointsTest, WhatIsNoRequestIsNotTaken) {
