@@ -51,7 +51,8 @@ void DeclareNetwork(CLI::App& app, PerfArguments& arguments) {
   app.add_option("--link-gbps", arguments.link_gbps, "rate of each port, where the driver does not state it");
   app.add_option("--mtu", arguments.mtu, "bytes of the largest IP packet (default: the interface's)");
   app.add_option("--progress", arguments.progress, "manual (default) or thread");
-  app.add_option("--engines", arguments.engines, "over which connections are spread, with --progress thread (default 1)");
+  app.add_option("--engines", arguments.engines,
+                 "over which connections are spread, with --progress thread (default 1)");
 }
 
 }  // namespace

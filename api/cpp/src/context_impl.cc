@@ -123,11 +123,11 @@ ContextImpl::Accepted ContextImpl::WaitAccept(uint32_t listener, std::chrono::na
 template <typename Register>
 Result<RegionId> ContextImpl::RegisterWithAll(const Register& register_with) {
   std::lock_guard lock(memory_mutex_);
-  const Result<RegionId> region = register_with(front(), RegionName());
+  Result<RegionId> region = register_with(front(), RegionName());
   if (!region.ok() || !several()) return region;
   const RegionName name = {.id = *region, .key = front().ExportMemory(*region).key};
   for (size_t i = 1; i < engines_.size(); ++i) {
-    const Result<RegionId> same = register_with(*engines_[i], name);
+    Result<RegionId> same = register_with(*engines_[i], name);
     if (same.ok()) continue;
     while (i-- > 0) engines_[i]->DeregisterMemory(*region);
     return same;

@@ -57,7 +57,8 @@ class EnginesTest : public ::testing::Test {
     for (uint32_t i = 0; i < connections; ++i) {
       auto accepted = listener->WaitAccept(20s);
       ASSERT_TRUE(accepted.ok()) << accepted.status().message();
-      in_.at(accepted->private_data().at(0)) = *std::move(accepted);
+      Connection& place = in_.at(accepted->private_data().at(0));
+      place = *std::move(accepted);
     }
     for (Connection& connection : out_) ASSERT_TRUE(connection.WaitEstablished(20s).ok()) << connection.close_reason();
     std::this_thread::sleep_for(5ms);

@@ -56,7 +56,7 @@ class TitaCreditPoolTest : public ::testing::Test {
   }
   void Run(Duration span) {
     for (const Time end = now_ + span; now_ < end;) {
-      now_ = now_ + kSlot;
+      now_ = now_ + slot_;
       uint64_t out = 0;
       for (Side& side : sides_) {
         if (side.receiver == nullptr) continue;
@@ -86,7 +86,7 @@ class TitaCreditPoolTest : public ::testing::Test {
   double ShareOf(Side& side, Duration span) {
     const uint64_t before = side.delivered;
     Run(span);
-    return static_cast<double>(side.delivered - before) / 4096 * kSlot.seconds() / span.seconds();
+    return static_cast<double>(side.delivered - before) / 4096 * slot_.seconds() / span.seconds();
   }
   // With the senders of both.
   uint64_t budget() const {
@@ -94,7 +94,7 @@ class TitaCreditPoolTest : public ::testing::Test {
     return sizes.Budget(2 * kFlows * sizes.line_rate) + 2 * sizes.grain;  // what both give in one moment
   }
 
-  const Duration kSlot = TestPort().link_rate.TimeFor(4096 + TestPort().overhead_bytes);
+  const Duration slot_ = TestPort().link_rate.TimeFor(4096 + TestPort().overhead_bytes);
   CreditPool pool_;
   std::array<Side, 2> sides_;
   Time now_;
@@ -161,7 +161,7 @@ TEST_F(TitaCreditPoolTest, AloneInAPoolItDoesAsWithoutOne) {
   Side free;
   Make(free, nullptr, 0);
   for (int i = 0; i < 3000; ++i) {
-    now_ = Time() + kSlot * i;
+    now_ = Time() + slot_ * i;
     if (i % 100 == 0) {
       for (Side* side : {&free, &sides_[0]}) Want(*side, static_cast<uint64_t>(i) * 4096, 1 + i / 100 % kFlows);
     }
