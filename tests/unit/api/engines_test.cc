@@ -97,7 +97,11 @@ TEST_F(EnginesTest, ConnectionsAreSpreadOverAllAtBothEnds) {
       EXPECT_TRUE(ids.insert(connection.id()).second) << "two connections of a context have one number";
       ++by_engine[connection.id() >> 30];
     }
-    EXPECT_EQ(by_engine, (std::map<uint32_t, int>{{0, 4}, {1, 4}, {2, 4}}));
+    EXPECT_EQ(by_engine.size(), kEngines);
+    for (const auto& [engine, connections] : by_engine) {
+      // Of requests only nearly so: an engine may not have seen those that are on their way when it is looked at.
+      EXPECT_NEAR(connections, 4, side == &out_ ? 0 : 2) << engine;
+    }
   }
   std::vector<uint32_t> data(kConnections), got(kConnections);
   std::iota(data.begin(), data.end(), 100);
