@@ -54,6 +54,7 @@ struct EndpointOptions {
   // limits::kMostIdPrefixBits), and what they are here. What is left of the count of a slot's uses is shorter for it.
   uint32_t id_prefix_bits = 0, id_prefix = 0;
   // By port, where such endpoints hand out credit for the same ports, as members that are numbered by their prefix.
+  // They outlive the endpoint.
   std::vector<CreditPool*> credit_pools;
   uint32_t max_operations = 4096;                 // per connection and direction
   uint32_t max_completions = 65536;               // completions not yet polled before posts answer kTryAgain

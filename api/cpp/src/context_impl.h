@@ -81,7 +81,7 @@ class ContextImpl {
   absl::flat_hash_map<uint32_t, Listening> listeners_;
   absl::flat_hash_set<uint64_t> nonces_;  // of all listeners: no two have the same
   uint32_t last_listener_ = 0;
-  std::mutex memory_mutex_;  // regions come and go in the same order everywhere: their numbers are the same
+  std::mutex memory_mutex_;  // the first engine gives no number anew before all have let go of it
   FileDescriptor epoll_;     // several engines: over the descriptors of all
   std::atomic<size_t> next_poll_{0}, next_queue_{0};
   CompletionQueue queue_;

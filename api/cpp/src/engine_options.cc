@@ -74,9 +74,8 @@ Status CheckEngines(const ContextOptions& options) {
                   said + "more than 1 need a thread each: progress (PACELINE_PROGRESS) must be \"thread\"");
   }
   if (!LanesMayShareDevices(options.lane)) {
-    return Status(StatusCode::kInvalidArgument, said + "ports of lane \"" + options.lane +
-                                                    "\" belong to one engine: it may be 1, or the lane \"auto\", "
-                                                    "\"udp\", \"shm\" or \"verbs\"");
+    return Status(StatusCode::kInvalidArgument,
+                  said + "ports of lane \"" + options.lane + "\" belong to one engine: there it may be 1");
   }
   return Status();
 }

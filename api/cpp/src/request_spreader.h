@@ -2,7 +2,7 @@
 // One that comes again, as its answer was lost, goes to the same engine as before.
 //
 // Thread rule: any thread. PassOn comes from engines' threads that have their engine locked, so that nothing here waits
-// for an engine.
+// for an engine. Ownership: engines are borrowed from Join to Leave.
 #pragma once
 
 #include <cstdint>

@@ -14,9 +14,17 @@ for lane in udp shm; do
   done
   expect 0 "yes" perf local --lane $lane --size 1M --iterations 30
   expect 0 "yes" perf local --lane $lane --size 100K --iterations 50 --progress thread
+  expect 0 "yes" perf local --lane $lane --op write --size 100K --iterations 50 --progress thread --engines 2
   expect 0 "yes" perf local --lane $lane --size 64 --iterations 500 --window 1
   expect 0 "yes" perf local --lane $lane --size 64 --iterations 10000 --window 4096
 done
+expect 2 'must be "thread"' perf local --engines 2
+if ! grep -q __asan_init "$paceline"; then  # which wants more addresses than there are
+  kilobytes=$(ulimit -Sv)
+  ulimit -Sv 120000
+  expect 1 "no thread for progress" perf local --size 64K --iterations 10 --progress thread --engines 16
+  ulimit -Sv "$kilobytes"
+fi
 expect 0 "yes" perf local --size 100000 --iterations 50 --bidirectional --json "$work/both.json"
 field "$work/both.json" "d['messages'] == 100 and d['bidirectional']"
 expect 0 "yes" perf local --op write --size 3000 --iterations 50 --bidirectional
