@@ -1,7 +1,7 @@
-// What several endpoints of a process have given of the credit for one port of the network. Each looks at what the
-// others have out before it gives more, so that together they give what one would: what stands in the port's queue in
-// an incast is one budget, not one for each. The rates that they state, and what their flows get of their part, remain
-// each one's own matter. (The receiver of `tita` heeds it, see docs/cc/tita.md.)
+// What several endpoints of a process have given of the credit for one port of the network. Each looks at the others
+// before it gives more, so that together they give what one would: what stands in the port's queue in an incast is one
+// budget, not one for each. What its flows get of its part remains each one's own matter. (The receiver of `tita` heeds
+// what the others have out, docs/cc/tita.md; those that pull heed how many of them do, pull_receiver.h.)
 //
 // Thread rule: each member tells from its own thread; all may look at any time. What is seen of others may be a moment
 // old: they may together exceed the bound by what they give in that moment.
@@ -48,6 +48,26 @@ class CreditPool {
     std::atomic<double> caps{0};
   };
   std::array<Account, kMostMembers> accounts_;
+};
+
+// One of those that share a port; a pool of null is that of a port which is nobody else's. Holds nothing once it is
+// gone. Thread rule: one owner.
+class CreditPoolMember {
+ public:
+  CreditPoolMember(CreditPool* pool, uint32_t number) : pool_(pool), number_(number) {}
+  ~CreditPoolMember() { Tell(0, 0); }
+  CreditPoolMember(const CreditPoolMember&) = delete;
+  CreditPoolMember& operator=(const CreditPoolMember&) = delete;
+
+  bool has_others() const { return pool_ != nullptr; }
+  CreditPool::Others others() const { return has_others() ? pool_->OthersOf(number_) : CreditPool::Others(); }
+  void Tell(uint64_t bytes, double caps) {
+    if (has_others()) pool_->Tell(number_, bytes, caps);
+  }
+
+ private:
+  CreditPool* const pool_;
+  const uint32_t number_;
 };
 
 }  // namespace paceline

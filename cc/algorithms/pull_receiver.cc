@@ -24,7 +24,8 @@ PullReceiver::PullReceiver(const PullRules& rules, const PortInfo& port, uint64_
       overhead_(port.overhead_bytes),
       pull_(PullBytes(rules, segment_)),
       line_rate_(LinkRate(port).bytes_per_second()),
-      rate_(line_rate_ * rules.rate) {
+      rate_(line_rate_ * rules.rate),
+      pool_(port.credit_pool, port.credit_pool_member) {
   const double core_rate = port.core_rate.bytes_per_second();
   const double stated = core_rate > 0 ? line_rate_ / core_rate : 1;
   const double oversubscription = std::max(rules.oversubscription, stated);
@@ -63,6 +64,7 @@ void PullReceiver::RemoveFlow(uint32_t id, Time) {
   timers_.Remove(id);
   outstanding_total_ -= flow->outstanding;
   *flow = Flow();
+  TellOthers();
 }
 
 void PullReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now) {
@@ -199,6 +201,8 @@ const FlowRing* PullReceiver::NextRing() const {
   return nullptr;
 }
 
+void PullReceiver::TellOthers() { pool_.Tell(0, NextRing() != nullptr ? rate_ : 0); }
+
 // Brings the total, the rings and the timer in line with the flow's counts.
 void PullReceiver::Settle(uint32_t id, Time now) {
   Flow& flow = flows_[id];
@@ -223,6 +227,7 @@ void PullReceiver::Settle(uint32_t id, Time now) {
   if (flow.state == State::kOpen && flow.outstanding > 0 && flow.repeats < kMaxRepeats && !timers_.Contains(id)) {
     SetTimer(id, now + flow.sizes.rtt * (kSilenceRtts << flow.repeats));
   }
+  TellOthers();
 }
 
 void PullReceiver::Leave(uint32_t id) {
@@ -311,6 +316,7 @@ Time PullReceiver::PollTimeout() const {
 size_t PullReceiver::PollGrants(Time now, std::span<Grant> out) {
   if (out.empty()) return 0;
   newest_now_ = std::max(newest_now_, now);
+  if (pool_.has_others()) others_ = pool_.others().active;
   GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];

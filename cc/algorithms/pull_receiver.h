@@ -20,6 +20,7 @@
 //   order     senders with trimmed packets (retransmit_first), then those that ask, then the others, each for up to
 //             `idle_credit` beyond what it asks for; round robin in each. The pacer spends the time of a pull also on
 //             one of the others that has nothing more, but no grant goes beyond the demand.
+//   pool      where other endpoints pull for the port, too (CreditPool), each pulls at an equal part of the rate
 //   trimmed   counts at once; the sender's count of losses names the same bytes later
 //   silence   credit that is out while nothing comes: the grant is sent again after four round trips, at doubling
 //             intervals, eight times
@@ -40,6 +41,7 @@
 #include "cc/algorithms/pull_core_loop.h"
 #include "cc/algorithms/pull_rules.h"
 #include "cc/congestion_control.h"
+#include "cc/credit_pool.h"
 
 namespace paceline {
 
@@ -56,7 +58,7 @@ class PullReceiver : public ReceiverController {
   uint64_t outstanding_credit_bytes() const override { return outstanding_total_; }
 
   // For tests and counters.
-  double pull_rate() const { return rate_ * (core_ ? core_->rate() : 1); }  // wire bytes per second
+  double pull_rate() const { return rate_ * (core_ ? core_->rate() : 1) / (1 + others_); }  // wire bytes per second
 
  private:
   static constexpr uint32_t kMaxFlows = 1u << 24;  // numbers are dense, so larger ones are a caller's mistake
@@ -105,6 +107,7 @@ class PullReceiver : public ReceiverController {
   Place PlaceOf(const Flow& flow) const;
   FlowRing& Ring(Place place) { return place == Place::kRetransmit ? retransmit_ : active_; }
   const FlowRing* NextRing() const;
+  void TellOthers();
   void Settle(uint32_t id, Time now);
   void Leave(uint32_t id);
   void ReckonFirstWindow(Flow& flow);
@@ -125,6 +128,8 @@ class PullReceiver : public ReceiverController {
   FlowHeap timers_;
   PaceClock clock_;
   std::optional<PullCoreLoop> core_;
+  CreditPoolMember pool_;
+  uint32_t others_ = 0;  // that pull for the port, as last seen
   uint64_t call_ = 0;
   uint64_t outstanding_total_ = 0;
   Time newest_now_;

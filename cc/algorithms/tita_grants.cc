@@ -23,7 +23,7 @@ Time TitaReceiver::PollTimeout() const {
 size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
   if (out.empty()) return 0;
   newest_now_ = std::max(newest_now_, now);
-  if (pool_ != nullptr) LookAtOthers();
+  if (pool_.has_others()) LookAtOthers();
   GrantWriter writer(out, ++call_);
   const auto write = [&](uint32_t id) {
     Flow& flow = flows_[id];

@@ -49,16 +49,11 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
       local_group_(port.local_group),
       group_core_rate_(port.core_rate.bytes_per_second() * port.group_ports),
       shared_(shared),
-      pool_(port.credit_pool),
-      pool_member_(port.credit_pool_member),
+      pool_(port.credit_pool, port.credit_pool_member),
       control_bytes_seen_(shared.control_bytes_in),
       lambda_(sizes_.grant_rate),
       port_core_(PortCoreLimit(sizes_, port)) {
   UpdateLimit();
-}
-
-TitaReceiver::~TitaReceiver() {
-  if (pool_ != nullptr) pool_->Tell(pool_member_, 0, 0);
 }
 
 TitaReceiver::Flow* TitaReceiver::Find(uint32_t flow) {
@@ -111,7 +106,7 @@ void TitaReceiver::RemoveFlow(uint32_t id, Time now) {
     free_groups_.push_back(flow->group);
   }
   *flow = Flow();
-  if (pool_ != nullptr) TellOthers();
+  TellOthers();
   UpdateReady(now);
 }
 
@@ -221,7 +216,7 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
   charged_total_ += flow.charge;
 
   SetWanting(id, !flow.parked && flow.demand_end > flow.granted);
-  if (pool_ != nullptr) TellOthers();
+  TellOthers();
   if (flow.parked) {
     watched_.Remove(id);
     return;
@@ -270,11 +265,11 @@ void TitaReceiver::SetWanting(uint32_t id, bool wanting) {
 }
 
 void TitaReceiver::LookAtOthers() {
-  others_ = pool_->OthersOf(pool_member_);
+  others_ = pool_.others();
   UpdateLimit();
 }
 
-void TitaReceiver::TellOthers() { pool_->Tell(pool_member_, charged_total_, cap_sum_); }
+void TitaReceiver::TellOthers() { pool_.Tell(charged_total_, cap_sum_); }
 
 // What the others leave; who finds that they have it all gets an equal part, for which they then make room.
 void TitaReceiver::UpdateLimit() {

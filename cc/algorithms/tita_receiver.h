@@ -53,7 +53,6 @@ namespace paceline {
 class TitaReceiver : public ReceiverController {
  public:
   TitaReceiver(const TitaParameters& parameters, const PortInfo& port, TitaPort& shared);
-  ~TitaReceiver() override;
 
   void AddFlow(uint32_t flow, const FlowInfo& info, Time now) override;
   void RemoveFlow(uint32_t flow, Time now) override;
@@ -185,8 +184,7 @@ class TitaReceiver : public ReceiverController {
   const uint64_t local_group_;
   const double group_core_rate_;  // what the ports of the local group get of the core together; 0: not known
   TitaPort& shared_;
-  CreditPool* const pool_;
-  const uint32_t pool_member_;
+  CreditPoolMember pool_;
 
   std::vector<Flow> flows_;
   FlowLinks place_links_, reissue_links_, watched_links_;
