@@ -13,6 +13,7 @@ inline constexpr uint32_t kMostIdPrefixBits = 4;       // EndpointOptions::id_pr
 inline constexpr uint32_t kMaxEntropies = 256;         // routes asked for per pair of ports
 inline constexpr uint32_t kMaxOperations = 1u << 16;   // posted and not completed, per connection and direction
 inline constexpr uint32_t kMaxOpenMessages = 4096;     // messages of one direction between first packet and completion
+inline constexpr uint32_t kMaxParkedMessages = 4096;   // of sends that wait for a receive, beside kMaxOpenMessages
 inline constexpr uint32_t kMaxOutstandingPackets = 16384;  // psns of one connection sent and not resolved
 inline constexpr uint32_t kMinSegmentBytes = 64;           // payload of a packet that is not a message's last
 inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span of one message, in segments

@@ -263,7 +263,9 @@ size_t Endpoint::Impl::PollTransmit(uint32_t port, TxBurst& burst, size_t room, 
   if (any_queue_starved()) FeedStarvedQueues(now);
   context_.burst_memory.BeginBurst();
   size_t filled = 0;
-  if (!replies_.empty()) filled += TransmitReplies(port, burst, room);
+  // Strangers may ask for more than a burst holds, pass after pass.
+  const bool others = !control_.empty() || !ready_.empty();
+  if (!replies_.empty()) filled += TransmitReplies(port, burst, others ? std::max<size_t>(room / 4, 1) : room);
   // Acknowledgements of connections that have data wait for it, as riders; what found no packet goes behind the data,
   // or with the next burst, but no later.
   if (!control_.empty()) filled += TransmitControl(port, burst, filled, room, now, AckPolicy::kMayWait);

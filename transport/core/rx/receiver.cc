@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-static_assert(limits::kMaxOpenMessages <= UINT16_MAX);
+static_assert(limits::kMaxOpenMessages + limits::kMaxParkedMessages <= UINT16_MAX);
 
 // A receive announces itself to the sender only when its message would need more than one packet: smaller ones come
 // unasked, and a grant for each would cost more than it brings.
@@ -152,9 +152,9 @@ void Receiver::FailAll(OperationStatus status, Time now) {
     RxMessage* message = match_order_[match_order_.begin()];
     if (message != nullptr && message->stored) Delete(message);  // the others stand in messages_ too
   }
-  for (; !messages_.empty(); messages_.PopFront()) {
-    RxMessage* message = messages_[messages_.begin()].message;
-    if (message == nullptr) continue;
+  messages_.ForEach([&](const Slot& slot) {
+    RxMessage* message = slot.message;
+    if (message == nullptr) return;
     if (message->tells) context_->completions.UnreserveForPeer();
     if (message->receive != nullptr) {
       if (message->placed_by_lane) context_->RevokePlacement(message->receive->buffer.region);
@@ -162,7 +162,8 @@ void Receiver::FailAll(OperationStatus status, Time now) {
     }
     if (message->link.linked()) TakeUnexpected(message);
     Delete(message);
-  }
+  });
+  messages_.Clear();
   TakeUnexpected([this](RxMessage* message) { Delete(message); });
   FailOwnReceives(status);
   LeaveSource();
@@ -170,7 +171,7 @@ void Receiver::FailAll(OperationStatus status, Time now) {
   open_failures_ = 0;
   expected_bytes_ = 0;
   credit_news_ = News::kNone;
-  trimmed_.clear();
+  trimmed_.reset();
   not_ready_.clear();
   DropAccounts(now);
 }
@@ -179,14 +180,14 @@ void Receiver::FailReceives(OperationStatus status, Time now) {
   closing_ = true;
   FailOwnReceives(status);
   LeaveSource();
-  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
-    RxMessage* message = messages_[n].message;
-    if (message == nullptr || message->receive == nullptr || message->placed_by_lane) continue;
+  messages_.ForEach([&](const Slot& slot) {
+    RxMessage* message = slot.message;
+    if (message == nullptr || message->receive == nullptr || message->placed_by_lane) return;
     FailReceive(std::exchange(message->receive, nullptr), status);
     --matched_;
     message->target = nullptr;
     RefuseSend(message);
-  }
+  });
   TakeUnexpected([this](RxMessage* message) { RefuseSend(message); });
   demand_changed_ = true;
   FinishBurst(now);
@@ -218,29 +219,29 @@ void Receiver::FailReceive(PostedReceive* receive, OperationStatus status) {
 bool Receiver::UsesRegion(RegionId region) const {
   const auto uses_it = [region](const PostedReceive& receive) { return receive.buffer.region == region; };
   if (own_.FindReceiveIf(uses_it) != nullptr) return true;
-  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
-    const RxMessage* message = messages_[n].message;
-    if (message != nullptr && message->receive != nullptr && message->receive->buffer.region == region) return true;
-  }
-  return false;
+  bool any = false;
+  messages_.ForEach([&](const Slot& slot) {
+    any |=
+        slot.message != nullptr && slot.message->receive != nullptr && slot.message->receive->buffer.region == region;
+  });
+  return any;
 }
 
 void Receiver::RevokeKey(uint64_t key) {
-  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
-    RxMessage* message = messages_[n].message;
-    if (message == nullptr || !message->known || message->failed || message->remote_key != key) continue;
+  messages_.ForEach([&](const Slot& slot) {
+    RxMessage* message = slot.message;
+    if (message == nullptr || !message->known || message->failed || message->remote_key != key) return;
     if (message->kind == wire::MessageKind::kWrite || message->kind == wire::MessageKind::kAnnounce)
       RefuseWrite(message);
-  }
+  });
 }
 
 // ---- what is to be said
 
 bool Receiver::PollTrimmed(wire::TrimmedFrame* frame) {
-  if (trimmed_.empty()) return false;
-  frame->count = static_cast<uint8_t>(trimmed_.size());
-  std::copy(trimmed_.begin(), trimmed_.end(), frame->psns.begin());
-  trimmed_.clear();
+  if (trimmed_ == nullptr || trimmed_->count == 0) return false;
+  *frame = *trimmed_;
+  trimmed_->count = 0;
   return true;
 }
 
@@ -276,7 +277,7 @@ void Receiver::ReleaseIdleState(Time now) {
   messages_.Release();
   match_order_.Release();
   acks_->ReleaseIdleState();
-  trimmed_ = {};
+  trimmed_.reset();
   not_ready_ = {};
   credit_news_ = News::kNone;
 }

@@ -16,6 +16,7 @@
 
 #include "transport/base/sequence_window.h"
 #include "transport/core/context.h"
+#include "transport/core/message_window.h"
 #include "transport/core/rx/ack_state.h"
 #include "transport/core/rx/credit_account.h"
 #include "transport/core/rx/matcher.h"
@@ -106,7 +107,7 @@ class Receiver {
 
   // ---- what is to be said
   bool control_pending() const {
-    return !trimmed_.empty() || !not_ready_.empty() || credit_news_ == News::kNow ||
+    return (trimmed_ != nullptr && trimmed_->count > 0) || !not_ready_.empty() || credit_news_ == News::kNow ||
            (credit_news_ == News::kMayWait && !acks_->pending());
   }
   // For the packet with the next acknowledgement.
@@ -132,6 +133,7 @@ class Receiver {
     RxMessage* message = nullptr;
     bool done = false;
   };
+  static bool IsDone(const Slot& slot) { return slot.done; }
   enum class Taken : uint8_t { kYes, kNo };  // kNo: not acknowledged, so that it is sent again
 
   CreditAccount& Account(uint32_t port, Time now) {
@@ -191,6 +193,7 @@ class Receiver {
     return run.message != nullptr && messages_.Contains(run.number) && messages_[run.number].message == run.message &&
            !run.message->failed && !run.message->spoilt;
   }
+  [[gnu::cold]] bool ParkUpTo(uint64_t number);
   RxMessage* Introduce(const wire::DataHeader& header, uint64_t number, Slot& slot);
   bool Begin(RxMessage* message);
 
@@ -238,7 +241,7 @@ class Receiver {
   AckState* acks_;
   Matcher own_;
   std::unique_ptr<Shared> shared_;  // takes the place of own_
-  SequenceWindow<Slot> messages_{limits::kMaxOpenMessages};
+  MessageWindow<Slot, &IsDone> messages_;
   SequenceWindow<RxMessage*> match_order_{limits::kMaxOpenMessages};  // sends whose turn has not come
   IntrusiveList<RxMessage, &RxMessage::clear_link> clears_;           // to be cleared by name, data not seen yet
   std::vector<CreditAccount> accounts_;                               // by local port
@@ -247,17 +250,18 @@ class Receiver {
   uint64_t clear_limit_ = 0;                                          // sends that may come without asking
   uint32_t untold_clears_ = 0;  // of clear_limit_: the sender does not know of them
   uint32_t waiting_sends_ = 0;  // have met no receive yet
-  // At most limits::kMaxOpenMessages each.
+  // At most limits::kMaxOpenMessages and limits::kMaxParkedMessages each.
   uint16_t matched_ = 0;             // receives that have met their send and wait for its bytes
   uint16_t waiting_rendezvous_ = 0;  // of waiting_sends_: to be cleared by name
   uint16_t open_failures_ = 0;
   bool joined_ : 1 = false;  // receives of the shared queue that name the peer count for it
   bool demand_changed_ : 1 = false;
   bool clears_told_ : 1 = false;  // some, since the last demand
-  bool closing_ : 1 = false;      // no receive will ever be posted again
+  bool closing_ : 1 = false;      // no receive will ever be posted again, no new request is taken
   bool prompt_ack_ : 1 = false;   // a message has been completed that the sender waits for
   News credit_news_ = News::kNone;
-  std::vector<uint32_t> trimmed_;  // packets whose payload was cut, to be told
+  std::unique_ptr<wire::TrimmedFrame>
+      trimmed_;  // packets whose payload was cut, to be told; nullptr until there is one
   static constexpr size_t kMaxNotReady = 16;
   std::vector<uint32_t> not_ready_;  // messages that their sender is to hold, to be told
 };

@@ -106,14 +106,14 @@ void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
 
 bool Receiver::TellKeysAgain(RegionId region) {
   bool any = false;
-  for (uint64_t n = messages_.begin(); n < messages_.end(); ++n) {
-    RxMessage* message = messages_[n].message;
-    if (message == nullptr || !message->placed_by_lane || message->receive == nullptr) continue;
-    if (message->receive->buffer.region != region) continue;
+  messages_.ForEach([&](const Slot& slot) {
+    RxMessage* message = slot.message;
+    if (message == nullptr || !message->placed_by_lane || message->receive == nullptr) return;
+    if (message->receive->buffer.region != region) return;
     message->told_ports = 0;
     if (!message->clear_link.linked()) clears_.PushBack(message);
     any = true;
-  }
+  });
   if (any) RequestGrant();
   return any;
 }

@@ -39,15 +39,17 @@ Receiver::Taken Receiver::HandleMessage(const wire::DataHeader& header, Stretch&
   if (header.kind == MessageKind::kBundle) return HandleBundle(header, arrival);
   EndpointCounters& counters = context_->counters;
   const uint64_t number = Unwrap(header.message, messages_.begin());
-  if (number < messages_.begin()) {
+  if (number < messages_.begin() && !messages_.Contains(number)) {
     ++counters.rx_duplicates;
     return Taken::kYes;
   }
-  if (!messages_.Reaches(number)) {
-    ++counters.rx_out_of_window;
-    return Taken::kNo;
+  if (number >= messages_.begin()) {
+    if (!messages_.Reaches(number) && !ParkUpTo(number)) {
+      ++counters.rx_out_of_window;
+      return Taken::kNo;
+    }
+    messages_.Extend(number);
   }
-  messages_.Extend(number);
   Slot& slot = messages_[number];
   if (slot.done) {
     ++counters.rx_duplicates;
@@ -121,7 +123,8 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
       return nullptr;
     }
   }
-  if (IsRequest(header.kind) && owner_->send_state().open_answers >= limits::kMaxOpenMessages) {
+  // While it closes it carries out what it has; the peer, which does not know yet, could go on for ever.
+  if (IsRequest(header.kind) && (closing_ || owner_->send_state().open_answers >= limits::kMaxOpenMessages)) {
     SayNotReady(number);
     return nullptr;
   }
@@ -495,7 +498,18 @@ void Receiver::ReleaseRefused(const std::vector<uint32_t>& numbers) {
 
 void Receiver::MarkDone(uint64_t number) {
   messages_[number].done = true;
-  while (!messages_.empty() && messages_[messages_.begin()].done) messages_.PopFront();
+  messages_.Ended(number);
+}
+
+// As the sender has, which knows that these are here: announced sends give their places in the window away.
+bool Receiver::ParkUpTo(uint64_t number) {
+  while (!messages_.Reaches(number)) {
+    if (messages_.begin() == messages_.end()) return false;
+    const RxMessage* oldest = messages_[messages_.begin()].message;
+    if (oldest == nullptr || oldest->kind != MessageKind::kSend || !oldest->announced) return false;
+    if (!messages_.ParkOldest()) return false;
+  }
+  return true;
 }
 
 void Receiver::Delete(RxMessage* message) {

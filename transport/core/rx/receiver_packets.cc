@@ -66,8 +66,10 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
   const Arrival* const arrivals = stretch.data();
   const Arrival& first = arrivals[0];
   const uint64_t psn = acks_->UnwrapPsn(first.stamp.psn);
-  if (psn != run.accepted_end) TellAccepted(header, run);
-  if (psn >= first.stamp.floor_distance) acks_->OnFloor(psn - first.stamp.floor_distance);
+  const uint64_t floor = psn - std::min<uint64_t>(psn, first.stamp.floor_distance);
+  // What has not been told may not fall below the floor, to which a peer that lies may raise it within a run.
+  if (psn != run.accepted_end || floor > run.accepted_from) TellAccepted(header, run);
+  acks_->OnFloor(floor);
   if (!acks_->AllNew(psn, stretch.size())) {
     stretch = stretch.first(1);
     switch (acks_->Check(psn)) {
@@ -85,7 +87,8 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
   bool taken = false;
   if (first.trimmed) {
     ++counters.rx_trimmed;
-    if (trimmed_.size() < wire::TrimmedFrame::kMaxPsns) trimmed_.push_back(first.stamp.psn);
+    if (trimmed_ == nullptr) trimmed_ = std::make_unique<wire::TrimmedFrame>();
+    if (trimmed_->count < wire::TrimmedFrame::kMaxPsns) trimmed_->psns[trimmed_->count++] = first.stamp.psn;
   } else {
     if (IsChecked(first)) stretch = {stretch.begin(), std::find_if(stretch.begin(), stretch.end(), IsDamaged)};
     if (!stretch.empty()) {

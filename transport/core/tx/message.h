@@ -74,8 +74,9 @@ struct TxMessage {
   bool tells = false;                    // answers: ends in a completion that tells of the read
   uint64_t user_data = 0;
   OperationId operation_id = 0;
-  uint64_t sequence = 0;  // of the operation in posting order; kFlush: how many were posted before it
-  uint64_t last_psn = 0;  // of the newest packet
+  uint64_t sequence = 0;           // of the operation in posting order; kFlush: how many were posted before it
+  uint64_t unfinished_before = 0;  // kFlush: of those since the flush before it
+  uint64_t last_psn = 0;           // of the newest packet
   std::unique_ptr<PlacementTarget> placement;
 
   uint64_t unsent_bytes() const { return payload_bytes - next_offset; }

@@ -24,7 +24,7 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
       peer_(peer),
       acks_(acks),
       state_(state),
-      messages_(limits::kMaxOpenMessages, memo.next_message),
+      messages_(memo.next_message),
       next_match_sequence_(memo.next_match_sequence),
       clear_limit_(memo.clear_limit),
       outstanding_(limits::kMaxOutstandingPackets, memo.next_psn),
@@ -49,11 +49,13 @@ void Sender::Post(TxMessage* message) {
     ++context_->counters.operations_posted;
     if (message->operation == Operation::kFlush) {
       message->sequence = posted_;
+      message->unfinished_before = std::exchange(unflushed_, 0);
       flushes_.PushBack(message);
       CompleteFlushes();
       return;
     }
     message->sequence = posted_++;
+    ++unflushed_;
   } else {
     ++state_->open_answers;
   }
@@ -118,8 +120,19 @@ void Sender::AdmitNew() {
 }
 
 TxMessage* Sender::NextToAdmit() {
-  if (!answers_.empty()) return messages_.size() < messages_.bound() ? answers_.front() : nullptr;
-  return messages_.size() < messages_.bound() / 2 ? new_.front() : nullptr;
+  if (!answers_.empty()) return HasNumbersUpTo(messages_.bound()) ? answers_.front() : nullptr;
+  return new_.empty() || HasNumbersUpTo(messages_.bound() / 2) ? new_.front() : nullptr;
+}
+
+// A send that the peer has stored until a receive comes, which may be long after messages posted behind it, gives its
+// place in the window away. (Not where cards place its payload: they tell of it by the last bits of its number.)
+bool Sender::HasNumbersUpTo(uint64_t bound) {
+  while (messages_.size() >= bound) {
+    const TxMessage& oldest = *messages_[messages_.begin()];
+    if (oldest.state != TxMessage::State::kWaiting || !oldest.announcement_acked) return false;
+    if (context_->ports[peer_->first_port()].capabilities.remote_placement || !messages_.ParkOldest()) return false;
+  }
+  return true;
 }
 
 void Sender::Open(TxMessage* message) {
@@ -556,7 +569,7 @@ SenderMemo Sender::Memo() const {
 
 size_t Sender::memory_bytes() const {
   size_t bytes = sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
-                 finished_.memory_bytes() + flows_.capacity() * sizeof(Flow) +
+                 flows_.capacity() * sizeof(Flow) +
                  (last_on_path_.capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
                  policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
   return bytes;

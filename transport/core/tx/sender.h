@@ -19,6 +19,7 @@
 #include "transport/base/intrusive_list.h"
 #include "transport/base/sequence_window.h"
 #include "transport/core/context.h"
+#include "transport/core/message_window.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/core/path/port_health.h"
 #include "transport/core/rx/ack_state.h"
@@ -137,6 +138,7 @@ class Sender {
   [[gnu::cold]] PathPolicy& OpenPaths(uint32_t local_port);
   void AdmitNew();
   TxMessage* NextToAdmit();
+  bool HasNumbersUpTo(uint64_t bound);
   // A part of the packet numbers is for what is sent again: without one, a lost packet at the beginning of the window
   // could never be.
   bool RoomForNew() const { return outstanding_.size() < outstanding_.bound() / 16 * 15; }
@@ -182,6 +184,7 @@ class Sender {
   void TellOfRead(const TxMessage& answer, OperationStatus status);
   [[gnu::cold]] void BecomeFailure(TxMessage* answer);
   void StopSending(TxMessage* message);
+  static bool HasEnded(TxMessage* const& message) { return message == nullptr; }
   // The message with this number, or nullptr once it has ended.
   TxMessage* OpenMessage(uint64_t number) { return messages_.Contains(number) ? messages_[number] : nullptr; }
   size_t SegmentsToEnd(size_t most) const;
@@ -267,9 +270,11 @@ class Sender {
   void ResolvePacketsOf(TxMessage* message);
   void AdvanceBase();
   void Enqueue(PsnList& list, uint64_t psn);
+  bool TakeOut(PsnList& list, uint64_t psn);
   void OldestFirst();
   [[gnu::cold]] void QueueRetransmit(uint64_t psn);  // of a message that is not held
   void Uncount(Outstanding& entry);                  // it is not to be sent again, or not yet
+  uint64_t& UnfinishedBeside(uint64_t sequence);
   void CompleteFlushes();
   // Of the packets outstanding: when to ask, or to take them for lost.
   Time TimeoutAt() const;
@@ -295,11 +300,11 @@ class Sender {
   IntrusiveList<TxMessage, &TxMessage::link> in_flight_;
   IntrusiveList<TxMessage, &TxMessage::link> flushes_;  // in posting order
   IntrusiveList<TxMessage, &TxMessage::announce_link> announce_;
-  SequenceWindow<TxMessage*> messages_;
+  MessageWindow<TxMessage*, &HasEnded> messages_;
   uint64_t next_match_sequence_;
   uint64_t clear_limit_;
-  uint64_t posted_ = 0;                             // operations, in posting order
-  BitWindow finished_{2 * limits::kMaxOperations};  // of these
+  uint64_t posted_ = 0;     // operations, in posting order
+  uint64_t unflushed_ = 0;  // of those since the newest flush: not finished
 
   SequenceWindow<Outstanding> outstanding_;
   BitWindow unacked_;               // packets whose acknowledgement would be news

@@ -83,7 +83,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
   if (numbered) {
     ResolvePacketsOf(message);
     messages_[message->number] = nullptr;
-    while (!messages_.empty() && messages_[messages_.begin()] == nullptr) messages_.PopFront();
+    messages_.Ended(message->number);
     if (!new_.empty() || !answers_.empty()) state_->ready_ports = AllPorts();
   }
   if (message->reports) {
@@ -94,7 +94,7 @@ void Sender::Finish(TxMessage* message, OperationStatus status) {
                         .user_data = message->user_data,
                         .bytes = status == OperationStatus::kOk ? TransferredBytes(*message) : 0,
                         .result = message->value});
-    if (message->operation != Operation::kFlush) finished_.Set(message->sequence);
+    if (message->operation != Operation::kFlush) --UnfinishedBeside(message->sequence);
   } else {
     --state_->open_answers;
     if (message->tells) TellOfRead(*message, status);
@@ -141,11 +141,17 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
   }
 }
 
+// The count of unfinished operations between the same two flushes.
+uint64_t& Sender::UnfinishedBeside(uint64_t sequence) {
+  for (TxMessage* flush = flushes_.front(); flush != nullptr; flush = flushes_.Next(flush)) {
+    if (sequence < flush->sequence) return flush->unfinished_before;
+  }
+  return unflushed_;
+}
+
 void Sender::CompleteFlushes() {
-  const uint64_t done = finished_.FirstClear(0);
-  finished_.AdvanceTo(done);
   while (TxMessage* flush = flushes_.front()) {
-    if (flush->sequence > done) return;
+    if (flush->unfinished_before > 0) return;
     Finish(flush, OperationStatus::kOk);
   }
 }

@@ -563,17 +563,38 @@ uint64_t Sender::TakeFromFront(PsnList& list) {
   return psn;
 }
 
-// When numbers run out, what stands at the beginning of the window holds up all the rest: it goes first.
+// False: it is not in the list.
+bool Sender::TakeOut(PsnList& list, uint64_t psn) {
+  if (list.head == psn) {
+    TakeFromFront(list);
+    return true;
+  }
+  uint64_t before = list.head;
+  while (before != PsnList::kNone && outstanding_[before].next != psn) before = outstanding_[before].next;
+  if (before == PsnList::kNone) return false;
+  outstanding_[before].next = outstanding_[psn].next;
+  if (list.tail == psn) list.tail = before;
+  return true;
+}
+
+// When numbers run out, what stands at the beginning of the window holds up all the rest: it goes first, and where it
+// is no longer wanted (it has arrived since), the next one does.
 void Sender::OldestFirst() {
-  const uint64_t oldest = outstanding_.begin();
-  if (outstanding_[oldest].state != Outstanding::State::kQueued || !outstanding_[oldest].counted) return;
-  if (retransmit_.head == oldest) return;
-  uint64_t before = retransmit_.head;
-  while (outstanding_[before].next != oldest) before = outstanding_[before].next;
-  outstanding_[before].next = outstanding_[oldest].next;
-  if (retransmit_.tail == oldest) retransmit_.tail = before;
-  outstanding_[oldest].next = retransmit_.head;
-  retransmit_.head = oldest;
+  while (!outstanding_.empty()) {
+    const uint64_t oldest = outstanding_.begin();
+    Outstanding& entry = outstanding_[oldest];
+    const bool dead = entry.state == Outstanding::State::kQueuedDead;
+    if (!dead && (entry.state != Outstanding::State::kQueued || !entry.counted || retransmit_.head == oldest)) return;
+    if (!TakeOut(retransmit_, oldest)) return;  // it is held
+    if (!dead) {
+      entry.next = retransmit_.head;
+      if (retransmit_.empty()) retransmit_.tail = oldest;
+      retransmit_.head = oldest;
+      return;
+    }
+    entry.state = Outstanding::State::kResolved;
+    AdvanceBase();
+  }
 }
 
 // The next packet to send again, or kNone; takes out those that are no longer wanted or must wait.

@@ -254,6 +254,74 @@ TEST_P(BoundsTest, MoreLargeMessagesThanMayBeOpen) {
   AwaitAll();
 }
 
+// Its receive may come long after others, which do not wait for it: neither sends of another tag, nor writes, nor what
+// the peer reads here.
+TEST_P(BoundsTest, ALongSendWithoutAReceiveHoldsUpNothingElse) {
+  constexpr uint32_t kMany = 2 * limits::kMaxOpenMessages;
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 3 * kMany;
+  Start(options);
+  if (GetParam() == LaneKind::kHca) GTEST_SKIP() << "cards tell of messages by 12 bits of their numbers";
+  GuardedBuffer& memory = NewFilled(32, 1);
+  GuardedBuffer& late = NewBuffer(100'000);
+  GuardedBuffer& in = NewBuffer(32);
+  const RemoteMemory readable = Export(0, memory, kRemoteRead);
+  const RemoteMemory writable = Export(1, NewBuffer(64), kRemoteWrite);
+  Send(0, NewFilled(100'000, 1), 1);
+  std::vector<std::pair<uint32_t, uint64_t>> others;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    others.emplace_back(1, Receive(1, in, 2));
+    Send(0, memory, 2);
+    others.emplace_back(0, Write(0, memory, writable));
+    others.emplace_back(1, Read(1, in, readable));
+  }
+  world().RunFor(Duration::Seconds(2));
+  for (const auto& [side, id] : others) ASSERT_NE(Done(side, id), nullptr) << side;
+  Receive(1, late, 1);
+  AwaitAll();
+  EXPECT_TRUE(late.Holds(1));
+}
+
+// So many may wait, and are found again in any order; then the next ones wait for their turn.
+TEST_P(BoundsTest, LongSendsWithoutAReceiveMayBeManyAndAreTakenInAnyOrder) {
+  constexpr uint32_t kMany = limits::kMaxParkedMessages + limits::kMaxOpenMessages / 2;
+  WorldOptions options = Options();
+  options.endpoint.max_operations = 2 * kMany;
+  options.endpoint.eager_bytes = 0;
+  Start(options);
+  if (GetParam() == LaneKind::kHca) GTEST_SKIP() << "cards tell of messages by 12 bits of their numbers";
+  GuardedBuffer& out = NewFilled(32, 1);
+  GuardedBuffer& in = NewBuffer(32);
+  for (uint32_t i = 0; i < kMany + 500; ++i) Send(0, out, i);
+  world().RunFor(Duration::Millis(200));
+  for (uint32_t i = kMany - 100; i-- > 0;) Receive(1, in, i);
+  for (uint32_t i = kMany - 100; i < kMany + 500; ++i) Receive(1, in, i);
+  AwaitAll();
+  EXPECT_EQ(world().endpoint(0).counters().operations_completed, kMany + 500);
+}
+
+// Flushes among them: each ends when what was posted before it has, whatever the order of ends.
+TEST_P(BoundsTest, AFlushWaitsForALongSendAndNotForWhatCameLater) {
+  Start(Options());
+  GuardedBuffer& out = NewFilled(32, 1);
+  Receive(1, NewBuffer(32), 2);
+  Receive(1, NewBuffer(32), 2);
+  const uint64_t first = Flush(0);  // of nothing
+  Send(0, NewFilled(100'000, 1), 1);
+  const uint64_t second = Flush(0);
+  Send(0, out, 2);
+  const uint64_t third = Flush(0);
+  Send(0, out, 2);
+  world().RunFor(Duration::Millis(10));
+  EXPECT_NE(Done(0, first), nullptr);
+  EXPECT_EQ(Done(0, second), nullptr);
+  EXPECT_EQ(Done(0, third), nullptr);
+  Receive(1, NewBuffer(100'000), 1);
+  AwaitAll();
+  EXPECT_NE(Done(0, second), nullptr);
+  EXPECT_NE(Done(0, third), nullptr);
+}
+
 // Who watches memory while it is written must not find a line of 128 bytes in two segments, which may come in any
 // order.
 TEST_P(BoundsTest, SegmentsOfOrderedPlacementAreWholeLines) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/core_fixture.h"
+#include "tests/support/endpoint_pair.h"
 #include "transport/base/random.h"
 #include "transport/core/cookie.h"
 #include "transport/wire/checksum.h"
@@ -526,6 +527,46 @@ TEST_F(ConnectTest, ConnectionNumbersAreNotUsedAgainSoon) {
   EXPECT_EQ(endpoint(1).connections(), 0u);
   EXPECT_EQ(world().lane(0).open_peers(), 0u);
   EXPECT_EQ(world().lane(1).open_peers(), 0u);
+}
+
+// More in each pass than two bursts can answer, from whom nobody has heard of: who is connected goes on.
+TEST(ConnectFlood, AnswersToStrangersLeaveRoomForWhoIsConnected) {
+  NoLanes lanes;
+  constexpr size_t kRoom = 16;
+  const PortDescription port = {PairCapabilities(1472, kRoom), LaneAddress()};
+  Endpoint endpoint({.seed = 1}, NewTestCongestionControl(TestControl::kWindow, 1 << 20), &lanes, std::span(&port, 1));
+  Time now = Time::FromNanos(1'000'000);
+  LaneAddress address{.size = 1};
+  const ConnectionId id = endpoint.ReserveConnection();
+  endpoint.Establish(id, {.peer_connection = 77, .addresses = {address}}, now);
+  constexpr size_t kSends = 50;
+  std::vector<uint8_t> data(10'000);
+  for (size_t i = 0; i < kSends; ++i) {
+    ASSERT_EQ(endpoint.PostSend(id, {.buffer = {data.data(), data.size()}}, now), PostResult::kOk);
+  }
+
+  wire::InitPacket init;
+  init.client_connection = 5;
+  init.client_nonce = 6;
+  init.listener_nonce = 7;
+  init.hello.ports = 1;
+  init.hello.addresses[0] = address;
+  init.hello.segment_bytes = 1000;
+  init.hello.algorithm = "x";
+  std::vector<uint8_t> packet(1024);
+  const auto bytes = static_cast<uint32_t>(wire::EncodeInit(init, packet));
+  const std::vector<RxSegment> strangers(
+      64, {.data_bytes = bytes, .data = packet.data(), .source = &address, .received_at = now});
+  const auto burst = std::make_unique<TxBurst>();
+  size_t sent = 0, answers = 0;
+  for (int pass = 0; pass < 200; ++pass) {
+    now = now + Duration::Micros(20);
+    endpoint.HandleSegments(0, strangers, now);
+    const size_t count = endpoint.PollTransmit(0, *burst, kRoom, now);
+    for (size_t i = 0; i < count; ++i) ++(burst->segments[i].expendable ? answers : sent);
+  }
+  EXPECT_GE(sent, kSends * data.size() / 1472);
+  EXPECT_GE(answers, 200u * kRoom / 4);
 }
 
 }  // namespace

@@ -135,6 +135,30 @@ TEST_P(LifecycleTest, CloseCarriesOutWhatWasPosted) {
   EXPECT_EQ(endpoint(0).counters().connections_closed, 1u);
 }
 
+// What the peer asks for from then on is not taken: else it could go on for ever, as it does not know.
+TEST_P(LifecycleTest, CloseEndsThoughThePeerAlwaysAsksForMore) {
+  GuardedBuffer& memory = NewFilled(100'000, 1);
+  GuardedBuffer& in = NewBuffer(100'000);
+  const RemoteMemory remote = Export(0, memory, kRemoteRead);
+  PostResult result = PostResult::kOk;
+  const auto ask = [&] {
+    while (pending(1) < 16 && result == PostResult::kOk) Read(1, in, remote, 0, &result);
+  };
+  ask();
+  world().RunFor(Duration::Micros(50));
+  endpoint(0).Close(connection(0), now());
+  host(0).Touch();
+  const Time end = now() + Duration::Seconds(1);
+  while (now() < end && Event(0, ConnectionEventKind::kClosed, connection(0)) == nullptr) {
+    ask();
+    world().RunFor(Duration::Micros(20));
+  }
+  ASSERT_NE(Event(0, ConnectionEventKind::kClosed, connection(0)), nullptr);
+  EXPECT_EQ(Reason(0), CloseReason::kLocal);
+  ASSERT_TRUE(AwaitClosed(1));
+  EXPECT_EQ(Reason(1), CloseReason::kByPeer);
+}
+
 TEST_P(LifecycleTest, CloseSaysWhatHasArrived) {
   bool lose = false;
   const uint32_t ports = GetParam().ports;

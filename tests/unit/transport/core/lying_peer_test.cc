@@ -11,6 +11,7 @@
 
 #include "cc/registry.h"
 #include "tests/support/core_fixture.h"
+#include "tests/support/endpoint_pair.h"
 #include "transport/wire/frames.h"
 #include "transport/wire/packet.h"
 
@@ -208,6 +209,49 @@ TEST_P(LyingPeerTest, HarmsNobodyElse) {
   endpoint(0).Abort(to_liar_, now());
   host(0).Touch();
   EXPECT_LE(TimeOfTheHonest(GetParam().sends).nanos(), alone.nanos() * 12 / 10);
+}
+
+// Packets of a run are noted together. The floor may rise past those that are not noted yet, without a packet that is
+// taken: neither crashes that, nor does it count a packet that has not come.
+TEST(LyingRunTest, AFloorThatRisesWithinARunTakesNothingAlong) {
+  NoLanes lanes;
+  const PortDescription port = {PairCapabilities(4096 + 96, 16), LaneAddress()};
+  for (const uint32_t first : {63u, 100u, 127u, 191u}) {
+    Endpoint endpoint({.seed = 1}, NewTestCongestionControl(TestControl::kWindow, 1 << 20), &lanes,
+                      std::span(&port, 1));
+    const Time now = Time::FromNanos(1'000'000);
+    LaneAddress address{.size = 1};
+    const ConnectionId id = endpoint.ReserveConnection();
+    endpoint.Establish(id, {.peer_connection = 77, .addresses = {address}}, now);
+    const auto handle = [&](const std::vector<wire::DataHeader>& headers) {
+      std::vector<std::vector<uint8_t>> packets;
+      std::vector<RxSegment> segments;
+      for (const wire::DataHeader& header : headers) {
+        std::vector<uint8_t>& packet = packets.emplace_back(4096 + 512);
+        packet.resize(wire::EncodeData(header, packet) + 4096);
+        segments.push_back({.data_bytes = static_cast<uint32_t>(packet.size()),
+                            .data = packet.data(),
+                            .source = &address,
+                            .received_at = now});
+      }
+      endpoint.HandleSegments(0, segments, now);
+    };
+    wire::DataHeader header;
+    header.flags = wire::kNoPayloadCrc;
+    header.connection = id;
+    header.kind = wire::MessageKind::kSend;
+    header.length = 4096 * 300;
+    const auto packet = [&](uint32_t psn, uint32_t floor, uint64_t offset) {
+      header.psn = psn;
+      header.floor_distance = static_cast<uint16_t>(psn - floor);
+      header.offset = offset;
+      return header;
+    };
+    handle({packet(first, 1, 0), packet(first + 1, first + 1, 1)});  // the second one makes no sense
+    EXPECT_EQ(endpoint.counters().rx_malformed, 1u) << first;
+    for (uint32_t i = 1; i < 200; ++i) handle({packet(first + i, first + 1, uint64_t{i} * 4096)});
+    EXPECT_EQ(endpoint.counters().rx_duplicates, 0u) << first;
+  }
 }
 
 }  // namespace
