@@ -49,7 +49,7 @@ absl::Status CudaDriver::Resolve(void* library) {
 
 absl::StatusOr<std::unique_ptr<CudaDriver>> CudaDriver::Load(const std::string& library) {
   void* loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) return absl::NotFoundError(absl::StrCat("no CUDA driver (", library, ") on this machine"));
+  if (loaded == nullptr) return absl::NotFoundError(absl::StrCat("no CUDA driver can be loaded: ", dlerror()));
   std::unique_ptr<CudaDriver> driver(new CudaDriver());
   if (absl::Status status = driver->Resolve(loaded); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(library, ": ", status.message()));
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<CudaDriver>> CudaDriver::Load(const std::string& 
 }
 
 const CudaDriver* CudaDriver::Get(std::string* reason) {
-  static const absl::StatusOr<std::unique_ptr<CudaDriver>> driver = Load();
+  static const auto& driver = *new absl::StatusOr(Load());  // what has static storage may use it to the end
   if (driver.ok()) return driver->get();
   if (reason != nullptr) *reason = std::string(driver.status().message());
   return nullptr;

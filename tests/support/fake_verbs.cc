@@ -151,7 +151,8 @@ int FakeVerbs::QueryPort(ibv_context* context, uint8_t, ibv_port_attr* attribute
   *attributes = {};
   attributes->state = devices_[Context::Of(context)->number].up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes->active_mtu = IBV_MTU_4096;
-  attributes->link_layer = IBV_LINK_LAYER_ETHERNET;
+  attributes->link_layer = lid_ != 0 ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  attributes->lid = lid_;
   attributes->active_speed = 64;
   attributes->active_width = 2;
   attributes->gid_tbl_len = 2;
@@ -168,7 +169,7 @@ int FakeVerbs::QueryGid(ibv_context* context, uint32_t, uint32_t index, ibv_gid_
   const uint32_t number = Context::Of(context)->number;
   if (index > 1 || !devices_[number].gids) return ENODATA;
   *entry = {};
-  entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+  entry->gid_type = lid_ != 0 ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
   if (index == 0) {
     entry->gid.raw[0] = 0xfe, entry->gid.raw[1] = 0x80, entry->gid.raw[15] = static_cast<uint8_t>(number + 1);
   } else {

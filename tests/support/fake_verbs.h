@@ -81,6 +81,8 @@ class FakeVerbs final : public VerbsCalls {
   void SetGids(uint32_t device, bool present) { devices_[device].gids = present; }
   // From here on the cards' addresses are 2001:db8::N instead.
   void UseIpv6() { ipv6_ = true; }
+  // From here on the cards' ports are InfiniBand's, with this LID.
+  void UseInfiniBand(uint16_t lid) { lid_ = lid; }
 
   const std::vector<std::string>& violations() const { return violations_; }
   // Objects made and not destroyed.
@@ -178,6 +180,7 @@ class FakeVerbs final : public VerbsCalls {
   std::vector<Registration> registrations_;
   bool takes_dma_bufs_ = true;
   bool ipv6_ = false;
+  uint16_t lid_ = 0;  // 0: they are of Ethernet
   uint64_t dma_buf_reads_ = 0;
   std::set<const void*> others_;  // contexts, domains, channels, queues, routes
   uint32_t next_qp_ = 17;

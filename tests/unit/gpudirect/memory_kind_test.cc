@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "tests/unit/gpudirect/fake_gpu.h"
 
 namespace paceline::gpudirect {
@@ -15,9 +17,27 @@ TEST(CudaDriverTest, SaysWhyThereIsNone) {
   const auto missing = CudaDriver::Load("libcuda_that_is_not_there.so.1");
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("libcuda_that_is_not_there.so.1"));
+  const auto broken = CudaDriver::Load("/proc/self/cmdline");
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(std::string(broken.status().message()), HasSubstr("/proc/self/cmdline: "));
   const auto other = CudaDriver::Load("libm.so.6");
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("lacks the function cuInit"));
+}
+
+// Freed memory would not hold what it held.
+TEST(CudaDriverTest, OutlivesWhatHasStaticStorage) {
+  static const CudaDriver* driver = nullptr;
+  static CudaResult (*init)(unsigned) = nullptr;
+  EXPECT_EXIT(
+      {
+        Gpu();  // the loader finds it by its name from here on
+        std::atexit([] { std::_Exit(driver != nullptr && driver->cuInit == init ? 0 : 1); });
+        driver = CudaDriver::Get();
+        if (driver != nullptr) init = driver->cuInit;
+        std::exit(2);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(CudaDriverTest, AFailedInitIsNamed) {

@@ -66,6 +66,19 @@ uint16_t KindOf(std::span<const uint8_t> message) {
   return kind;
 }
 
+// What a server that was killed leaves behind: a socket's file, at which nobody listens. False, and errno is left
+// alone: it is something else.
+bool RemoveDeadSocket(const UnixAddress& address) {
+  const int before = errno;
+  const std::string path(address.name);
+  std::error_code error;
+  const bool is_file = !address.is_abstract && std::filesystem::is_socket(std::filesystem::symlink_status(path, error));
+  const bool is_dead = is_file && !ConnectUnix(address).valid() && errno == ECONNREFUSED;
+  if (is_dead && unlink(path.c_str()) == 0) return true;
+  errno = before;
+  return false;
+}
+
 // Guards who has which address: whoever opens one finds it whole, or gone with its file.
 std::mutex& OpeningMutex() {
   static std::mutex mutex;
@@ -162,6 +175,9 @@ absl::StatusOr<std::shared_ptr<MemifSocket>> MemifSocket::Open(const MemifSettin
   socket->driver_address_ = socket->folder_ + "/s";
   const UnixAddress own = settings.is_server ? socket->named() : socket->drivers();
   socket->listener_ = ListenUnix(own, kBacklog);
+  if (!socket->listener_.valid() && errno == EADDRINUSE && RemoveDeadSocket(own)) {
+    socket->listener_ = ListenUnix(own, kBacklog);
+  }
   if (!socket->listener_.valid()) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", std::string(own.name)));
   }

@@ -52,6 +52,7 @@ void ShmPeers::Close(uint32_t number) {
   Peer* peer = Find(number);
   if (peer == nullptr || --peer->references > 0) return;
   idle_.push_back(number);
+  peer->full = false;  // nobody waits for room there
   if (peer->gone) Drop(number);
   if (idle_.size() > kMostIdle) Drop(idle_.front());
 }
@@ -71,9 +72,13 @@ void ShmPeers::OnSocket(uint32_t number) {
 }
 
 bool ShmPeers::AskForRoom(uint64_t bytes) {
-  return std::all_of(peers_.begin(), peers_.end(), [bytes](const std::unique_ptr<Peer>& peer) {
-    return peer == nullptr || !peer->full || peer->gone || peer->writer.AskForRoom(bytes);
-  });
+  bool wait = true;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer == nullptr || !peer->full || peer->gone || peer->writer.AskForRoom(bytes)) continue;
+    peer->full = false;  // whoever waits for room asks again in the pass that follows
+    wait = false;
+  }
+  return wait;
 }
 
 void ShmPeers::AskNoMore() {

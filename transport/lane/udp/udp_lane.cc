@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<Lane>> UdpLane::Create(const UdpLaneOptions& opti
   const absl::StatusOr<uint32_t> mtu = ChooseMtu(*point, options.mtu, usual, point->interface.mtu);
   if (!mtu.ok()) return mtu.status();
   absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> monitor =
-      UdpLinkMonitor::Create(point->interface.index, point->address);
+      UdpLinkMonitor::Create(point->interface.index, point->address, !options.bind_to_device);
   if (!monitor.ok()) return monitor.status();
 
   UdpSocketOptions socket_options;

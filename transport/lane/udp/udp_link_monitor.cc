@@ -20,7 +20,7 @@ bool IsUp(unsigned flags) { return (flags & IFF_UP) != 0 && (flags & IFF_RUNNING
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> UdpLinkMonitor::Create(uint32_t interface_index,
-                                                                       const SocketAddress& address) {
+                                                                       const SocketAddress& address, bool moves) {
   FileDescriptor netlink(socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
   if (!netlink.valid()) return absl::ErrnoToStatus(errno, "cannot open a netlink socket to watch the link");
   sockaddr_nl own{};
@@ -29,14 +29,15 @@ absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> UdpLinkMonitor::Create(uint32_t 
   if (bind(netlink.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(own)) != 0) {
     return absl::ErrnoToStatus(errno, "cannot subscribe to link changes");
   }
-  std::unique_ptr<UdpLinkMonitor> monitor(new UdpLinkMonitor(std::move(netlink), interface_index, address));
+  std::unique_ptr<UdpLinkMonitor> monitor(new UdpLinkMonitor(std::move(netlink), interface_index, address, moves));
   monitor->AskLinkState();
   monitor->status_ = {monitor->link_up_, 0};
   return monitor;
 }
 
-UdpLinkMonitor::UdpLinkMonitor(FileDescriptor netlink, uint32_t interface_index, const SocketAddress& address)
-    : netlink_(std::move(netlink)), interface_index_(interface_index), address_(address) {}
+UdpLinkMonitor::UdpLinkMonitor(FileDescriptor netlink, uint32_t interface_index, const SocketAddress& address,
+                               bool moves)
+    : netlink_(std::move(netlink)), interface_index_(interface_index), address_(address), moves_(moves) {}
 
 void UdpLinkMonitor::AskLinkState() {
   ifreq request{};
@@ -48,9 +49,19 @@ void UdpLinkMonitor::AskLinkState() {
 void UdpLinkMonitor::AskAddress() {
   const auto interfaces = ListUdpInterfaces();
   if (!interfaces.ok()) return;  // as it was
-  has_address_ = std::any_of(interfaces->begin(), interfaces->end(), [this](const UdpInterface& interface) {
-    return interface.index == interface_index_ && Carries(interface, address_);
-  });
+  auto ours = std::find_if(interfaces->begin(), interfaces->end(),
+                           [this](const UdpInterface& interface) { return interface.index == interface_index_; });
+  if (ours == interfaces->end() && moves_) {
+    ours = std::find_if(interfaces->begin(), interfaces->end(),
+                        [this](const UdpInterface& interface) { return Carries(interface, address_); });
+    if (ours != interfaces->end()) interface_index_ = ours->index;
+  }
+  has_address_ = ours != interfaces->end() && Carries(*ours, address_);
+}
+
+void UdpLinkMonitor::Ask() {
+  AskAddress();  // first: it finds the interface
+  AskLinkState();
 }
 
 void UdpLinkMonitor::Update() {
@@ -62,7 +73,8 @@ void UdpLinkMonitor::Update() {
 
 void UdpLinkMonitor::HandleAddressMessage(const nlmsghdr* message) {
   const auto* info = static_cast<const ifaddrmsg*>(NLMSG_DATA(message));
-  if (info->ifa_index != interface_index_ || info->ifa_family != address_.family()) return;
+  const bool here = info->ifa_index == interface_index_;
+  if ((!here && !moves_) || info->ifa_family != address_.family()) return;
   const bool v4 = address_.family() == AF_INET;
   const void* own = v4 ? static_cast<const void*>(&address_.v4.sin_addr) : &address_.v6.sin6_addr;
   const size_t size = v4 ? sizeof(in_addr) : sizeof(in6_addr);
@@ -72,8 +84,10 @@ void UdpLinkMonitor::HandleAddressMessage(const nlmsghdr* message) {
     if (attribute->rta_type != (v4 ? IFA_LOCAL : IFA_ADDRESS)) continue;
     if (RTA_PAYLOAD(attribute) < size || std::memcmp(RTA_DATA(attribute), own, size) != 0) continue;
     // A tentative IPv6 address is not ours until the kernel found nobody else using it.
-    if (message->nlmsg_type == RTM_DELADDR) has_address_ = false;
-    if (message->nlmsg_type == RTM_NEWADDR && (info->ifa_flags & IFA_F_TENTATIVE) == 0) has_address_ = true;
+    const bool gained = message->nlmsg_type == RTM_NEWADDR && (info->ifa_flags & IFA_F_TENTATIVE) == 0;
+    if (gained && !here) return Ask();  // ours may be gone, and this be it, made anew
+    if (here && gained) has_address_ = true;
+    if (here && message->nlmsg_type == RTM_DELADDR) has_address_ = false;
   }
 }
 
@@ -97,8 +111,7 @@ void UdpLinkMonitor::Poll() {
     }
     if (bytes <= 0) {
       if (!lost) return;
-      AskLinkState();
-      AskAddress();
+      Ask();
       return Update();
     }
     auto left = static_cast<unsigned>(bytes);

@@ -20,8 +20,11 @@ namespace paceline {
 
 class UdpLinkMonitor {
  public:
-  // Watches from now on, and then looks whether the interface is up. `address` is the one to watch on it.
-  static absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> Create(uint32_t interface_index, const SocketAddress& address);
+  // Watches from now on, and then looks whether the interface is up. `address` is the one to watch on it. `moves`: when
+  // the interface is gone, another that has the address takes its place, as the same one made anew is. Not for sockets
+  // that are bound to the interface: they stay with the dead one.
+  static absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> Create(uint32_t interface_index, const SocketAddress& address,
+                                                                bool moves);
 
   // Reads what the kernel had to say, without waiting. One system call when that is nothing.
   void Poll();
@@ -31,19 +34,22 @@ class UdpLinkMonitor {
   int descriptor() const { return netlink_.get(); }
 
  private:
-  UdpLinkMonitor(FileDescriptor netlink, uint32_t interface_index, const SocketAddress& address);
+  UdpLinkMonitor(FileDescriptor netlink, uint32_t interface_index, const SocketAddress& address, bool moves);
 
   void HandleMessage(const nlmsghdr* message);
   void HandleAddressMessage(const nlmsghdr* message);
-  // Asks for the state of the interface: at the start, and when messages were lost.
+  // Asks for the state of the interface.
   void AskLinkState();
-  // Whether the address is still there: when messages were lost.
+  // Whether the address is still there, and where.
   void AskAddress();
+  // For both: when messages were lost, and when another interface got the address.
+  void Ask();
   void Update();
 
   FileDescriptor netlink_;
   uint32_t interface_index_;
   SocketAddress address_;
+  bool moves_;
   bool link_up_ = true;
   bool has_address_ = true;
   LaneStatus status_;

@@ -14,9 +14,10 @@ namespace {
 // The kernel has no room now: the same call may succeed later.
 bool IsFull(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM; }
 
-// What a kernel or an interface without UDP_SEGMENT answers. EINVAL has other causes too (a segment larger than the MTU
-// on older kernels, an address that has left the interface), so it is only a suspicion.
-bool MayMeanNoGso(int error) { return error == EINVAL || error == EIO || error == ENOPROTOOPT || error == EOPNOTSUPP; }
+// What a kernel or an interface without UDP_SEGMENT answers, and no ICMP message can make it say. EINVAL has other
+// causes too (a segment larger than the MTU on older kernels, an address that has left the interface), so it is only a
+// suspicion.
+bool MayMeanNoGso(int error) { return error == EINVAL || error == EIO; }
 
 uint32_t SizeOf(const TxSegment& segment) { return segment.header_bytes + segment.payload_bytes; }
 
@@ -195,12 +196,15 @@ void UdpSender::SendExpendable(const TxSegment& segment, const SocketAddress& to
   if (options_.queued(socket) > options_.most_queued_bytes) socket = options_.spare_socket;
   batch_->Clear();
   AddMessage({&segment, 1}, &to);
-  ++counters.tx_calls;
-  if (socket >= 0 && options_.send(socket, batch_->messages.data(), 1, MSG_DONTWAIT) == 1) {
-    CountSent(counters, 1, batch_->info[0].bytes);
-  } else {
-    ++counters.tx_drops;
+  for (int tries = socket >= 0 ? 2 : 0; tries > 0; --tries) {  // as in Flush
+    ++counters.tx_calls;
+    if (options_.send(socket, batch_->messages.data(), 1, MSG_DONTWAIT) == 1) {
+      CountSent(counters, 1, batch_->info[0].bytes);
+      return;
+    }
+    if (IsFull(errno)) break;
   }
+  ++counters.tx_drops;
 }
 
 size_t UdpSender::Flush(int socket, LaneCounters& counters) {
@@ -223,9 +227,9 @@ size_t UdpSender::Flush(int socket, LaneCounters& counters) {
       blocked_socket_ = socket;
       return segments;
     }
-    // To a connected socket the kernel tells what became of an earlier packet (nobody listens there any more, too large
-    // for the path), and this one has not been tried.
-    if (next >= again && batch_->messages[next].msg_hdr.msg_name == nullptr) {
+    // To a socket that is or was connected the kernel tells what became of an earlier packet (nobody listens there any
+    // more, too large for the path), and this one, to whomever, has not been tried.
+    if (next >= again && (batch_->messages[next].msg_hdr.msg_name == nullptr || !MayMeanNoGso(errno))) {
       again = next + 1;
       continue;
     }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -83,18 +84,27 @@ int Preference(const VerbsGid& gid) {
   return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? 1 : 2;                  // fe80::/10 reaches one link only
 }
 
+// The entry of the port's table, if it is of the type that a lane speaks.
+std::optional<VerbsGid> GidAt(VerbsCalls& calls, ibv_context* context, const VerbsPort& port, uint32_t index) {
+  ibv_gid_entry entry{};
+  if (calls.QueryGid(context, port.number, index, &entry) != 0) return std::nullopt;
+  if (entry.gid_type != static_cast<uint32_t>(port.ethernet ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB)) {
+    return std::nullopt;
+  }
+  VerbsGid gid;
+  std::memcpy(gid.data(), entry.gid.raw, gid.size());
+  return gid;
+}
+
 void ChooseGid(VerbsCalls& calls, ibv_context* context, uint32_t table, VerbsPort& port) {
   int best = 0;
   for (uint32_t index = 0; index < std::min(table, kMostGids); ++index) {
-    ibv_gid_entry entry{};
-    if (calls.QueryGid(context, port.number, index, &entry) != 0) continue;
-    const bool fits = port.ethernet ? entry.gid_type == IBV_GID_TYPE_ROCE_V2 : entry.gid_type == IBV_GID_TYPE_IB;
-    VerbsGid gid;
-    std::memcpy(gid.data(), entry.gid.raw, gid.size());
-    const int preference = port.ethernet ? Preference(gid) : 1;
-    if (!fits || preference <= best) continue;
+    const std::optional<VerbsGid> gid = GidAt(calls, context, port, index);
+    if (!gid.has_value()) continue;
+    const int preference = port.ethernet ? Preference(*gid) : 1;
+    if (preference <= best) continue;
     best = preference;
-    port.gid = gid;
+    port.gid = *gid;
     port.gid_index = static_cast<uint8_t>(index);
     port.has_gid = true;
   }
@@ -147,6 +157,12 @@ VerbsPort LookAtVerbsPort(VerbsCalls& calls, ibv_context* context, const std::st
   port.lid = attributes.lid;
   ChooseGid(calls, context, static_cast<uint32_t>(std::max(attributes.gid_tbl_len, 0)), port);
   return port;
+}
+
+bool IsVerbsPortAsFound(VerbsCalls& calls, ibv_context* context, const VerbsPort& found) {
+  ibv_port_attr attributes{};
+  if (calls.QueryPort(context, found.number, &attributes) != 0 || attributes.state != IBV_PORT_ACTIVE) return false;
+  return (found.ethernet || attributes.lid == found.lid) && GidAt(calls, context, found, found.gid_index) == found.gid;
 }
 
 std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls) {

@@ -40,6 +40,10 @@ std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls);
 // What is known of one port of an open device.
 VerbsPort LookAtVerbsPort(VerbsCalls& calls, ibv_context* context, const std::string& device, uint8_t number);
 
+// Whether the port is active and still has the address that was found: the GID, where it stood, and on InfiniBand the
+// LID.
+bool IsVerbsPortAsFound(VerbsCalls& calls, ibv_context* context, const VerbsPort& found);
+
 // The port that "mlx5_0" (its first that is usable, or its first) or "mlx5_0:1" names. The error says what there is.
 absl::StatusOr<VerbsPort> FindVerbsPort(VerbsCalls& calls, const std::string& name);
 

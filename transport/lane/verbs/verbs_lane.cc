@@ -353,8 +353,7 @@ void VerbsLane::OnEvent(const ibv_async_event& event) {
       if (event.element.port_num != port.number) return;
       // Its packets may take another route from here on, and overtake what still stands on the old one.
       if (event.event_type != IBV_EVENT_PORT_ERR) paths_->EndAll();
-      port_up_ =
-          !dead_ && LookAtVerbsPort(parts_.card->calls(), parts_.card->context(), port.device, port.number).active;
+      port_up_ = !dead_ && IsVerbsPortAsFound(parts_.card->calls(), parts_.card->context(), port);
       SetUp(port_up_ && !parts_.datagrams->failed());
       return;
     default:

@@ -87,6 +87,11 @@ absl::StatusOr<XdpCard> AskXdpCard(const std::string& interface, uint32_t interf
   return card;
 }
 
+uint32_t CountReceiveQueues(int socket, const std::string& interface) {
+  XdpCard card;
+  return CountByDriver(socket, interface, card) ? card.receive_queues : 0;
+}
+
 absl::Status CheckXdpCard(const std::string& interface, const XdpCard& card) {
   if (!card.ethernet) {
     return absl::InvalidArgumentError(

@@ -2,7 +2,7 @@
 //
 // Sources: Linux include/uapi/linux/ethtool.h; Documentation/ABI/testing/sysfs-class-net-queues.
 //
-// Thread rule: control path; asks the kernel, and may read /sys.
+// Thread rule: control path, but for CountReceiveQueues; asks the kernel, and may read /sys.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,10 @@ struct XdpCard {
 
 // The error names the interface: gone (the kernel's code), or queues that nobody can count (FailedPrecondition).
 absl::StatusOr<XdpCard> AskXdpCard(const std::string& interface, uint32_t interface_index);
+
+// Receive queues in use now, 0 where the driver does not tell. `socket`: any of the interface's network namespace. May
+// wait for whoever else changes interfaces (the kernel's RTNL).
+uint32_t CountReceiveQueues(int socket, const std::string& interface);
 
 // Whether a lane can be made on it: no Ethernet (InvalidArgument), a bond, more than XDP_MAX_QUEUES receive queues
 // (FailedPrecondition). The error names the interface and what to do.

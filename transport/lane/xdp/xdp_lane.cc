@@ -1,10 +1,14 @@
 #include "transport/lane/xdp/xdp_lane.h"
 
+#include <linux/sock_diag.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -37,6 +41,7 @@ constexpr size_t kSpareBufferBytes = 64 << 10;    // some answers to strangers
 constexpr size_t kSocketBufferBytes = 256 << 10;  // what waits for neighbours to be found
 constexpr Duration kHousekeeping = Duration::Millis(1);
 constexpr Duration kDropsEvery = Duration::Millis(100);
+constexpr Duration kQueuesEvery = Duration::Seconds(1);
 constexpr int kPatience = 1000;  // flushes in vain before a sleep is allowed
 // A segment is stamped before its burst waits for the processor and the kernel, on both sides: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
@@ -52,6 +57,13 @@ XdpTarget TargetOf(const SocketAddress& address) {
   target.port = v4 ? address.v4.sin_port : address.v6.sin6_port;
   target.ip_version = v4 ? 4 : 6;
   return target;
+}
+
+// Packets that a socket of the kernel's has dropped, ever.
+uint32_t CountDrops(int socket) {
+  std::array<uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t size = sizeof(info);
+  return getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
 }
 
 using Queues = std::vector<std::unique_ptr<XdpQueue>>;
@@ -98,6 +110,7 @@ class XdpLane final : public Lane {
   XdpLane(Parts parts, const XdpLaneOptions& options);
 
   void KeepHouse();
+  void TakeStrays();
 
   Parts parts_;
   LaneAddress address_;
@@ -110,7 +123,9 @@ class XdpLane final : public Lane {
   std::vector<LaneAddress> sources_;  // of the segments that were handed out
   size_t first_queue_ = 0;            // is read first
   int vain_flushes_ = 0;
-  Time now_, house_kept_at_, drops_taken_at_;
+  uint32_t strays_ = 0;  // as the kernel last told
+  bool queues_are_said_ = false;
+  Time now_, house_kept_at_, drops_taken_at_, queues_counted_at_;
 };
 
 LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& options) {
@@ -162,7 +177,8 @@ XdpLane::XdpLane(Parts parts, const XdpLaneOptions& options)
       peers_(parts_.sockets.front().address),
       neighbours_(parts_.tables.get()),
       sender_(MakeSenderOptions(parts_, capabilities_, options), parts_.senders(), &peers_, &neighbours_),
-      sources_(kMaxArrivals) {
+      sources_(kMaxArrivals),
+      strays_(CountDrops(parts_.sockets.front().fd.get())) {
   const XdpQueue& queue = *parts_.queues.front();
   name_ = absl::StrCat("xdp:", parts_.point.interface.name, " ", FormatLaneAddress(address_), ", program in the ",
                        parts_.program->native() ? "driver" : "kernel's generic code", ", ",
@@ -253,7 +269,7 @@ absl::StatusOr<Parts> MakeParts(const XdpLaneOptions& options) {
   if (!mtu.ok()) return mtu.status();
   parts.mtu = *mtu;
   const uint32_t index = parts.point.interface.index;
-  absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> monitor = UdpLinkMonitor::Create(index, parts.point.address);
+  absl::StatusOr<std::unique_ptr<UdpLinkMonitor>> monitor = UdpLinkMonitor::Create(index, parts.point.address, false);
   if (!monitor.ok()) return monitor.status();
   parts.monitor = *std::move(monitor);
   absl::StatusOr<std::vector<UdpSocket>> sockets = OpenSockets(parts.point, options);
@@ -305,6 +321,26 @@ void XdpLane::KeepHouse() {
   if (now_ - drops_taken_at_ < kDropsEvery) return;
   drops_taken_at_ = now_;
   for (const std::unique_ptr<XdpQueue>& queue : parts_.queues) counters_.rx_drops += queue->TakeDrops();
+  TakeStrays();
+}
+
+// What the program leaves to the kernel though it is for the lane's port ends at the socket that holds the port: it
+// came by a queue that was added since, or in a form that the lane does not read.
+void XdpLane::TakeStrays() {
+  const int socket = parts_.sockets.front().fd.get();
+  const uint32_t before = std::exchange(strays_, CountDrops(socket));
+  counters_.rx_drops += strays_ - before;
+  if (strays_ == before || queues_are_said_ || now_ - queues_counted_at_ < kQueuesEvery) return;
+  queues_counted_at_ = now_;
+  const std::string& interface = parts_.point.interface.name;
+  const uint32_t queues = CountReceiveQueues(socket, interface);
+  if (queues <= parts_.queues.size()) return;
+  queues_are_said_ = true;
+  std::fprintf(
+      stderr,
+      "paceline: %s: interface %s has %u receive queues now and the lane a socket on the first %zu: what comes "
+      "by the others is lost; set as many as there were (ethtool -L %s), or make the lane anew.\n",
+      name_.c_str(), interface.c_str(), queues, parts_.queues.size(), interface.c_str());
 }
 
 size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
@@ -317,12 +353,12 @@ size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
   neighbours_.Ask(now);
   const Queues& queues = parts_.queues;
   for (const std::unique_ptr<XdpQueue>& queue : queues) queue->Recycle();
-  const size_t most = std::min(out.size(), sources_.size());
+  size_t most = std::min(out.size(), sources_.size());
   size_t count = 0;
-  for (size_t i = 0; i < queues.size() && count < most; ++i) {
+  for (size_t i = 0; i < queues.size() && most > 0; ++i) {
     XdpQueue& queue = *queues[(first_queue_ + i) % queues.size()];
-    while (count < most) {
-      const std::span<uint8_t> frame = queue.Next();
+    for (;;) {
+      const std::span<uint8_t> frame = queue.Next(most);
       if (frame.empty()) break;
       const std::optional<ParsedFrame> parsed = ParseFrame(frame, false);
       if (!parsed.has_value()) {
@@ -340,6 +376,10 @@ size_t XdpLane::Receive(std::span<RxSegment> out, Time now) {
       counters_.rx_bytes += segment.data_bytes;
       ++count;
     }
+  }
+  // Whoever gets nothing may sleep, and frames that were refused are not to be missing meanwhile.
+  if (count == 0) {
+    for (const std::unique_ptr<XdpQueue>& queue : queues) queue->Recycle();
   }
   first_queue_ = (first_queue_ + 1) % queues.size();
   counters_.rx_packets += count;

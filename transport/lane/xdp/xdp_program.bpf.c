@@ -1,6 +1,7 @@
 // Runs in the kernel for each frame that the interface receives: UDP for the lane's address and port goes to the
 // lane's socket of that receive queue, everything else, and what no lane could read (VLAN tags, IP options, fragments,
-// IPv6 extension headers), to the kernel as ever. A queue without a socket goes to the kernel too.
+// IPv6 extension headers), to the kernel as ever. A queue without a socket goes to the kernel too. A VLAN tag that the
+// card has taken out of the frame (rx-vlan-offload) is not seen here: such a frame is taken for one without.
 
 // The headers of libbpf want those of the kernel before them.
 // clang-format off

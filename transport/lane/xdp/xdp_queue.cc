@@ -144,13 +144,14 @@ absl::Status XdpQueue::Open() {
   return absl::OkStatus();
 }
 
-std::span<uint8_t> XdpQueue::Next() {
-  for (uint32_t index = 0; xsk_ring_cons__peek(&receive_, 1, &index) != 0;) {
+std::span<uint8_t> XdpQueue::Next(size_t& most) {
+  for (uint32_t index = 0; most > 0 && xsk_ring_cons__peek(&receive_, 1, &index) != 0;) {
     const xdp_desc descriptor = *xsk_ring_cons__rx_desc(&receive_, index);
     xsk_ring_cons__release(&receive_, 1);
     held_.push_back(descriptor.addr / chunk_bytes_ * chunk_bytes_);
     const std::span<uint8_t> chunk(memory_ + descriptor.addr, descriptor.len);
     const bool last = (descriptor.options & kContinued) == 0;
+    if (last) --most;
     if (last && joining_bytes_ == 0) return chunk;
     if (const std::span<uint8_t> frame = Join(chunk, last); !frame.empty()) return frame;
   }

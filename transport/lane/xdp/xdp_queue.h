@@ -48,10 +48,10 @@ class XdpQueue {
   XdpQueue(const XdpQueue&) = delete;
   XdpQueue& operator=(const XdpQueue&) = delete;
 
-  // Frames that have arrived, at most `most`, one by one with Next until there are none: they stay where they are until
-  // Recycle.
-  std::span<uint8_t> Next();
-  // All frames that Next gave go back to the kernel.
+  // Frames that have arrived, at most `most`, one by one until there are none: they stay where they are until Recycle.
+  // Each that is taken counts, also one that is dropped as too long: `most` is then one less.
+  std::span<uint8_t> Next(size_t& most);
+  // All frames that Next took go back to the kernel, which without them receives nothing: also before a sleep.
   void Recycle();
 
   // How many frames may be built now.

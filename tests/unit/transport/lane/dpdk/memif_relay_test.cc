@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -144,6 +145,30 @@ TEST_F(MemifRelayTest, AnAddressThatIsTakenIsSaidAndLeftAlone) {
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(std::string(taken.status().message()), HasSubstr(address_));
   EXPECT_TRUE(ConnectUnix(address()).valid());
+}
+
+TEST_F(MemifRelayTest, TheFileOfAServerThatWasKilledIsNoHindrance) {
+  ASSERT_TRUE(ListenUnix(address(), 1).valid());  // which leaves its file behind
+  ASSERT_TRUE(std::filesystem::exists(address_));
+  const auto relay = Open("server");
+  ASSERT_TRUE(relay != nullptr);
+  EXPECT_TRUE(ConnectUnix(address()).valid());
+}
+
+TEST_F(MemifRelayTest, AFileThatIsNoSocketIsLeftAlone) {
+  const auto refused = [this] {
+    const auto relay = MemifRelay::Open(absl::StrCat("net_memif0,role=server,socket-abstract=no,socket=", address_));
+    EXPECT_FALSE(relay.ok());
+    EXPECT_THAT(std::string(relay.status().message()), HasSubstr("Address already in use"));
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(address_)));
+  };
+  std::ofstream(address_) << "not ours";
+  refused();
+  std::filesystem::remove(address_);
+  const std::string elsewhere = address_ + "0";
+  ASSERT_TRUE(ListenUnix({elsewhere, false}, 1).valid());
+  std::filesystem::create_symlink(elsewhere, address_);
+  refused();
 }
 
 TEST_F(MemifRelayTest, ItsFilesGoWithIt) {

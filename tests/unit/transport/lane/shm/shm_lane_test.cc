@@ -111,6 +111,25 @@ TEST_F(ShmLaneTest, TheDescriptorTellsOfRoom) {
   EXPECT_GT(a_->RoomTo(to_b_), 0u);
 }
 
+// Nobody asks for room there any more, as when a connection to it has ended.
+TEST_F(ShmLaneTest, APeerThatWasFullKeepsNobodyAwake) {
+  for (const bool closed : {false, true}) {
+    SegmentList list;
+    list.AddRun(200, to_b_, 0, a_->capabilities().max_packet_bytes);
+    const size_t sent = Fill(*a_, list, to_b_);
+    EXPECT_EQ(a_->RoomTo(to_b_), 0u);
+    if (closed) a_->ClosePeer(to_b_);
+    EXPECT_EQ(ReceiveSome(*b_, sent).size(), sent);
+    b_->Receive({}, Time());
+    int refused = 0;
+    while (refused < 10 && !a_->PrepareToWait()) {
+      a_->Receive({}, Time());
+      ++refused;
+    }
+    EXPECT_LE(refused, 1) << closed;
+  }
+}
+
 TEST_F(ShmLaneTest, NobodyWaitsWhileItHoldsWhatOthersWaitFor) {
   SegmentList list;
   list.Add(to_b_, 0, 100);

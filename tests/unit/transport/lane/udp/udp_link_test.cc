@@ -52,13 +52,17 @@ class UdpLinkTest : public ::testing::Test {
     [[maybe_unused]] const int gone = std::system("ip link del veth0 2>/dev/null");
   }
   static bool Run(const std::string& command) { return std::system(command.c_str()) == 0; }
-  void MakeVeth(const std::string& address) {
-    if (!Run("ip link add veth0 type veth peer name veth1")) GTEST_SKIP() << "this kernel has no veth interfaces";
+  static bool AddVeth() { return Run("ip link add veth0 type veth peer name veth1"); }
+  static bool StartVeth(const std::string& address) {
     const std::string flag = address.find(':') == std::string::npos ? "" : " nodad";  // IPv6: usable at once
-    ASSERT_TRUE(
-        Run("ip addr add " + address + " dev veth0" + flag + " && ip link set veth0 up && ip link set veth1 up"));
+    return Run("ip addr add " + address + " dev veth0" + flag + " && ip link set veth0 up && ip link set veth1 up");
+  }
+  void MakeVeth(const std::string& address, bool bind_to_device = false) {
+    if (!AddVeth()) GTEST_SKIP() << "this kernel has no veth interfaces";
+    ASSERT_TRUE(StartVeth(address));
     UdpLaneOptions options;
     options.bind_address = "veth0";
+    options.bind_to_device = bind_to_device;
     lane_ = MustCreate(options);
     ASSERT_NE(lane_, nullptr);
   }
@@ -66,7 +70,7 @@ class UdpLinkTest : public ::testing::Test {
   // passed.
   bool WaitFor(bool up) {
     std::array<RxSegment, 8> out;
-    for (int i = 0; i < 50 * 64; ++i) {
+    for (const Time end = MonotonicNow() + Duration::Seconds(5); MonotonicNow() < end;) {
       lane_->Receive(out, MonotonicNow());
       if (lane_->status().up == up) return true;
       pollfd waiting{lane_->wait_descriptor(), POLLIN, 0};
@@ -108,6 +112,28 @@ TEST_F(UdpLinkTest, InterfaceGone) {
   list.AddRun(5, lane_->OpenPeer(ParseLaneAddress("198.51.100.2:7").value()), 0, 500);
   EXPECT_EQ(lane_->Send(list.all()), 5u);
   EXPECT_EQ(lane_->counters().tx_drops, 5u);
+  // Made anew it has another index; the lane's sockets work again.
+  ASSERT_TRUE(AddVeth() && StartVeth("198.51.100.1/24"));
+  EXPECT_TRUE(WaitFor(true));
+  SegmentList own;
+  own.AddRun(1, lane_->OpenPeer(lane_->address()), 0, 500);
+  EXPECT_EQ(lane_->Send(own.all()), 1u);
+  EXPECT_EQ(ReceiveSome(*lane_, 1).size(), 1u);
+  ASSERT_TRUE(Run("ip link set veth1 down"));
+  EXPECT_TRUE(WaitFor(false)) << "the new one is watched";
+}
+
+// The kernel binds a socket to an index, not to a name.
+TEST_F(UdpLinkTest, SocketsOfAnInterfaceAreGoneWithIt) {
+  MakeVeth("198.51.100.1/24", true);
+  if (lane_ == nullptr) return;
+  ASSERT_TRUE(WaitFor(true));
+  ASSERT_TRUE(Run("ip link del veth0"));
+  EXPECT_TRUE(WaitFor(false));
+  ASSERT_TRUE(AddVeth() && StartVeth("198.51.100.1/24"));
+  std::array<RxSegment, 8> out;
+  for (int i = 0; i < 2000; ++i) lane_->Receive(out, MonotonicNow());
+  EXPECT_FALSE(lane_->status().up);
 }
 
 TEST_F(UdpLinkTest, AddressTakenAwayAndGivenBack) {

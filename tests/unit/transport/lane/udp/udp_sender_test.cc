@@ -329,6 +329,26 @@ TEST_F(UdpSenderTest, WhatIsToldOfAnEarlierPacketLosesNothing) {
   EXPECT_EQ(counters_.tx_drops, 5u);
 }
 
+// Also in place of sending to somebody else by the same socket.
+TEST_F(UdpSenderTest, WhatIsToldOfOnePeerLosesNothingToAnother) {
+  auto sender = Make();
+  SendOnes(sender, UdpSender::kRunBeforeConnect, a_, 1);
+  for (const int told : {ECONNREFUSED, EMSGSIZE, EHOSTUNREACH, ENOPROTOOPT, EOPNOTSUPP}) {
+    for (const bool expendable : {false, true}) {
+      kernel_.answers = {told};
+      const size_t before = kernel_.sent.size();
+      segments_.clear();
+      AddRun(expendable ? 1 : 5, b_, 1, 500);
+      segments_.front().expendable = expendable;
+      EXPECT_EQ(sender.Send(segments_, peers_, counters_), segments_.size());
+      ASSERT_EQ(kernel_.sent.size(), before + 1) << told << expendable;
+      EXPECT_EQ(kernel_.sent.back().bytes, BytesOf(0, segments_.size()));
+      EXPECT_TRUE(sender.gso());
+    }
+  }
+  EXPECT_EQ(counters_.tx_drops, 0u);
+}
+
 // A padded request may be larger than its path takes, and then all that is in its message is lost.
 TEST_F(UdpSenderTest, APaddedRequestTakesNothingElseAlong) {
   auto sender = Make();

@@ -122,6 +122,35 @@ TEST_F(VerbsLaneTest, APortThatGoesDownIsToldAndComesBackWithNewPaths) {
   EXPECT_NE(cards_.PathQps(0), before);
 }
 
+TEST_F(VerbsLaneTest, APortWithoutTheLanesAddressIsDownUntilItHasItAgain) {
+  const auto is_up_after = [this](ibv_event_type news) {
+    cards_.TellDevice(0, news);
+    Run(Duration::Millis(20));
+    return a_->status().up;
+  };
+  EXPECT_TRUE(is_up_after(IBV_EVENT_GID_CHANGE)) << "it was another's";
+  cards_.SetGids(0, false);
+  EXPECT_FALSE(is_up_after(IBV_EVENT_GID_CHANGE));
+  EXPECT_FALSE(is_up_after(IBV_EVENT_PORT_ACTIVE));
+  cards_.SetGids(0, true);
+  EXPECT_TRUE(is_up_after(IBV_EVENT_GID_CHANGE));
+  Send(WriteOf(1, 100));
+  EXPECT_EQ(Immediates(Run()), List({1}));
+  cards_.UseIpv6();
+  EXPECT_FALSE(is_up_after(IBV_EVENT_GID_CHANGE)) << "where its address stood is another";
+}
+
+TEST_F(VerbsLaneTest, AnInfiniBandPortWithAnotherLidIsDown) {
+  cards_.UseInfiniBand(5);
+  a_ = Make("fake0");
+  for (const uint16_t lid : {uint16_t{5}, uint16_t{6}}) {
+    cards_.UseInfiniBand(lid);
+    cards_.TellDevice(0, IBV_EVENT_LID_CHANGE);
+    Run(Duration::Millis(20));
+    EXPECT_EQ(a_->status().up, lid == 5);
+  }
+}
+
 TEST_F(VerbsLaneTest, ACardThatHasGivenUpAQueueIsDownForGood) {
   for (const ibv_event_type end : {IBV_EVENT_DEVICE_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_ERR}) {
     a_ = Make("fake0");

@@ -82,6 +82,15 @@ class XdpFixture : public ::testing::Test {
       usleep(1100);
     }
   }
+  // The descriptor has nothing to tell. The kernel's news of neighbours counts too, and may come any time.
+  static bool WaitForSilence(Lane& lane) {
+    pollfd waiting{lane.wait_descriptor(), POLLIN, 0};
+    for (int i = 0; i < 100; ++i) {
+      Idle(lane, 2);
+      if (poll(&waiting, 1, 0) == 0) return true;
+    }
+    return false;
+  }
   static bool WaitFor(Lane& lane, bool up) {
     for (int i = 0; i < 3000; ++i) {
       Idle(lane, 1);

@@ -1,13 +1,19 @@
 // Packets between xdp lanes, and between an xdp and a UDP lane; the interface in common with everything else.
 #include "transport/lane/xdp/xdp_lane.h"
 
+#include <linux/ethtool.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <netinet/ip.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/transport/lane/xdp/xdp_fixture.h"
+#include "transport/lane/ethernet/frame.h"
 #include "transport/lane/udp/udp_address.h"
 #include "transport/lane/xdp/xdp_card.h"
 
@@ -15,6 +21,47 @@ namespace paceline {
 namespace {
 
 using XdpLaneTest = XdpFixture;
+
+// Sends frames of one flow from side 0 to 198.51.100.2:5000, as they are, of which some are not UDP of the length that
+// they say.
+class FrameSender {
+ public:
+  explicit FrameSender(CabledNamespaces& cable) {
+    cable.Enter(0);
+    socket_ = FileDescriptor(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+    to_.sll_family = AF_PACKET;
+    to_.sll_ifindex = static_cast<int>(if_nametoindex(CabledNamespaces::kDevice));
+    cable.Leave();
+    FrameFlow flow;
+    flow.source_mac = {{2, 0, 0, 0, 0, 1}};
+    flow.destination_mac = {{2, 0, 0, 0, 0, 2}};
+    flow.source = {198, 51, 100, 1};
+    flow.destination = {198, 51, 100, 2};
+    flow.source_port = 7777;
+    flow.destination_port = 5000;
+    const std::array<std::span<const uint8_t>, 1> payload = {std::span<const uint8_t>(payload_)};
+    WriteFrameHeaders(flow, payload, UdpChecksumMode::kWhereRequired, frame_.data());
+  }
+  bool Send(size_t count, bool well_formed) {
+    frame_[kUdpLengthAt] = well_formed ? kUdpHeaderBytes + kPayloadBytes : kUdpHeaderBytes + 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (sendto(socket_.get(), frame_.data(), frame_.size(), 0, reinterpret_cast<const sockaddr*>(&to_), sizeof(to_)) <
+          0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kPayloadBytes = 8, kUdpHeaderBytes = 8;
+  static constexpr size_t kUdpLengthAt = kFrameHeaderBytesV4 - 3;  // the lower of its two bytes
+
+  FileDescriptor socket_;
+  sockaddr_ll to_{};
+  std::array<uint8_t, kPayloadBytes> payload_{};
+  std::array<uint8_t, kFrameHeaderBytesV4 + kPayloadBytes> frame_{};
+};
 
 class XdpLaneVersions : public XdpFixture, public ::testing::WithParamInterface<bool> {
  protected:
@@ -61,19 +108,63 @@ TEST_F(XdpLaneTest, TheDescriptorTellsOfArrivals) {
   ASSERT_TRUE(a != nullptr && b != nullptr);
   SendAndCheck(*a, *b);  // neighbours are known
   pollfd waiting{b->wait_descriptor(), POLLIN, 0};
-  // The kernel's news of neighbours counts too, and may come any time.
-  bool silent = false;
-  for (int i = 0; i < 100 && !silent; ++i) {
-    Idle(*b, 2);
-    silent = poll(&waiting, 1, 0) == 0;
-  }
-  EXPECT_TRUE(silent);
+  EXPECT_TRUE(WaitForSilence(*b));
   SegmentList list;
   list.Add(a->OpenPeer(b->address()), 0, 100);
   ASSERT_EQ(a->Send(list.all()), 1u);
   EXPECT_EQ(poll(&waiting, 1, 2000), 1);
   EXPECT_EQ(ReceiveSome(*b, 1).size(), 1u);
   EXPECT_TRUE(b->PrepareToWait());
+}
+
+TEST_F(XdpLaneTest, ALaneThatRefusedAllThatCameHearsWhatComesNext) {
+  constexpr int kManyQueues = 8;           // of as few chunks each as may be
+  constexpr size_t kMoreThanAQueue = 300;  // chunks
+  cable_ = std::make_unique<CabledNamespaces>(kManyQueues);
+  ASSERT_EQ(cable_->why_not(), "");
+  ASSERT_TRUE(cable_->Introduce());
+  const auto lane = Xdp(1, "198.51.100.2:5000");
+  ASSERT_NE(lane, nullptr);
+  FrameSender sender(*cable_);
+  ASSERT_TRUE(WaitForSilence(*lane));
+  ASSERT_TRUE(sender.Send(kMoreThanAQueue, false));
+  std::array<RxSegment, 256> out;
+  pollfd waiting{lane->wait_descriptor(), POLLIN, 0};
+  while (poll(&waiting, 1, 50) == 1) ASSERT_EQ(lane->Receive(out, MonotonicNow()), 0u);
+  EXPECT_TRUE(lane->PrepareToWait());
+  ASSERT_TRUE(sender.Send(1, true));
+  EXPECT_EQ(poll(&waiting, 1, 2000), 1);
+  EXPECT_EQ(ReceiveSome(*lane, 1, 64, 200).size(), 1u);
+}
+
+TEST_F(XdpLaneTest, WhatIsRefusedCountsAmongWhatOneCallTakes) {
+  ASSERT_TRUE(cable_->Introduce());
+  const auto lane = Xdp(1, "198.51.100.2:5000");
+  ASSERT_NE(lane, nullptr);
+  FrameSender sender(*cable_);
+  ASSERT_TRUE(sender.Send(20, false) && sender.Send(3, true));
+  std::array<RxSegment, 8> out;
+  std::vector<size_t> got;
+  for (int i = 0; i < 3; ++i) got.push_back(lane->Receive(out, MonotonicNow()));
+  EXPECT_EQ(got, (std::vector<size_t>{0, 0, 3}));
+  EXPECT_EQ(lane->counters().rx_drops, 20u);
+}
+
+TEST_F(XdpLaneTest, WhoHasFramesThatTheKernelDoesNotTakeDoesNotSleepAtOnce) {
+  ASSERT_TRUE(cable_->Introduce());
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  const uint32_t peer = a->OpenPeer(b->address());
+  SegmentList list;
+  list.AddRun(20, peer, 0, 100);
+  SendAndCheck(*a, *b, list);
+  EXPECT_TRUE(a->PrepareToWait());
+  ASSERT_TRUE(cable_->Run(0, "ip link set v0 down"));  // of which the lane has not heard yet
+  ASSERT_EQ(a->Send(list.all()), list.size());
+  EXPECT_FALSE(a->PrepareToWait());
+  bool may_sleep = false;
+  for (int i = 0; i < 2000 && !may_sleep; ++i) may_sleep = a->PrepareToWait();
+  EXPECT_TRUE(may_sleep) << "in the end";
 }
 
 TEST_F(XdpLaneTest, WhatIsTooLargeIsDroppedAndCounted) {
@@ -253,6 +344,50 @@ TEST_F(XdpLaneTest, EachQueueHasASocketAndEachPathItsQueue) {
   for (uint16_t i = 0; i < 256; ++i) mixed.Add(peer, i % 8, 700);
   EXPECT_EQ(a->Send(mixed.all()), 256u);
   EXPECT_EQ(ReceiveSome(*b, 256).size(), 256u);
+}
+
+TEST_F(XdpLaneTest, QueuesThatAreAddedAreSaidAndWhatComesByThemIsCounted) {
+  cable_ = std::make_unique<CabledNamespaces>(4);
+  ASSERT_EQ(cable_->why_not(), "");
+  ASSERT_TRUE(cable_->Introduce());
+  cable_->Enter(1);
+  const FileDescriptor control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  cable_->Leave();
+  const auto set_queues = [&control](uint32_t count) {
+    ethtool_channels channels{};
+    ifreq request{};
+    std::strncpy(request.ifr_name, CabledNamespaces::kDevice, IFNAMSIZ - 1);
+    request.ifr_data = reinterpret_cast<char*>(&channels);
+    channels.cmd = ETHTOOL_GCHANNELS;
+    if (ioctl(control.get(), SIOCETHTOOL, &request) != 0) return false;
+    channels.cmd = ETHTOOL_SCHANNELS;
+    channels.rx_count = count;
+    return ioctl(control.get(), SIOCETHTOOL, &request) == 0;
+  };
+  if (!set_queues(1)) GTEST_SKIP() << "queues of a veth cannot be set here";
+  const auto a = Xdp(0), b = Xdp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr);
+  SegmentList list;
+  for (uint16_t entropy = 0; entropy < 8; ++entropy) list.AddRun(2, a->OpenPeer(b->address()), entropy, 100);
+  SendAndCheck(*a, *b, list);
+  ::testing::internal::CaptureStderr();
+  Idle(*b, 200);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(b->counters().rx_drops, 0u);
+  ASSERT_TRUE(set_queues(4));
+  ::testing::internal::CaptureStderr();
+  size_t arrived = 0;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(a->Send(list.all()), list.size());
+    arrived += ReceiveSome(*b, list.size(), 64, 100).size();
+    Idle(*b, 400);
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string expected = "interface v0 has 4 receive queues now and the lane a socket on the first 1";
+  EXPECT_NE(said.find(expected), std::string::npos) << said;
+  EXPECT_EQ(said.find(expected), said.rfind(expected)) << "once: " << said;
+  EXPECT_LT(arrived, 3 * list.size());
+  EXPECT_EQ(arrived + b->counters().rx_drops, 3 * list.size());
 }
 
 TEST_F(XdpLaneTest, NothingIsSentByAQueueThatOnlyReceives) {

@@ -28,6 +28,25 @@ TEST_F(XdpReachTest, ANeighbourThatMovesIsFollowed) {
   SendAndCheck(*a, *b);
 }
 
+TEST_F(XdpReachTest, ANumberThatStandsForAnotherPeerLeadsToThatOne) {
+  ASSERT_TRUE(cable_->Introduce());
+  const auto a = Xdp(0), b = Udp(1), c = Udp(1);
+  ASSERT_TRUE(a != nullptr && b != nullptr && c != nullptr);
+  // Nowhere, and then two with the same card.
+  const uint32_t number = a->OpenPeer(*ParseLaneAddress("198.51.100.1:9"));
+  SegmentList list;
+  list.AddRun(20, number, 0, 100);
+  a->Send(list.all());
+  Idle(*a);
+  a->ClosePeer(number);
+  for (Lane* peer : {b.get(), c.get()}) {
+    ASSERT_EQ(a->OpenPeer(peer->address()), number);
+    SendAndCheck(*a, *peer, list);
+    a->ClosePeer(number);
+  }
+  EXPECT_EQ(a->counters().tx_drops, 0u);
+}
+
 TEST_F(XdpReachTest, WhatIsSentBeforeTheNeighbourAnswersArrives) {
   const auto a = Xdp(0), b = Xdp(1);
   ASSERT_TRUE(a != nullptr && b != nullptr);
