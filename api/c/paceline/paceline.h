@@ -63,7 +63,7 @@ typedef struct paceline_options {
   size_t struct_size;
   uint64_t flags;                            /* PACELINE_USE_ENVIRONMENT */
   const char* lane;                          /* "auto" */
-  const char* bind;                          /* interfaces or addresses, comma separated; null: 127.0.0.1 */
+  const char* bind;                          /* as PACELINE_BIND: ports, comma separated; null: 127.0.0.1 */
   const char* congestion_control;            /* "tita" */
   const char* congestion_control_parameters; /* "key=value,key=value" */
   uint32_t progress;                         /* PACELINE_PROGRESS_* */
@@ -75,9 +75,11 @@ typedef struct paceline_options {
   uint32_t linger_ms;   /* how long paceline_context_destroy waits for orderly closes */
   uint32_t encrypt;     /* with a key: 1 encrypts payloads too */
   const char* key_file; /* cluster key, 64 hexadecimal digits; "none": no key, and no warning */
+  uint32_t engines;     /* over which connections are spread; more than one with PACELINE_PROGRESS_THREAD only */
+  uint32_t reserved;    /* zero */
 } paceline_options;
 #define PACELINE_OPTIONS_INIT \
-  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
+  { sizeof(paceline_options), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0 }
 
 /* Makes a context. `options` may be null: all defaults. */
 paceline_result paceline_context_create(const paceline_options* options, paceline_context** context);
@@ -121,9 +123,14 @@ paceline_result paceline_register_memory(paceline_context* context, void* base, 
 /* At once: what arrives later for the region is refused. */
 paceline_result paceline_deregister_memory(paceline_context* context, uint32_t region);
 
-/* The bytes to give to a peer. With several engines (PACELINE_ENGINES) what cards of peers need to write by themselves
- * is left out: their writes travel as packets. */
+/* The bytes to give to any peer. With several engines what cards of peers need to write by themselves is left out:
+ * their writes travel as packets. */
 paceline_result paceline_export_memory(paceline_context* context, uint32_t region, paceline_remote_memory* remote);
+
+/* The bytes to give to the peer of that connection and no other, with what its cards need, however many engines there
+ * are. PACELINE_NOT_FOUND: no such region, or a connection of another context. */
+paceline_result paceline_export_memory_for(paceline_context* context, const paceline_connection* connection,
+                                           uint32_t region, paceline_remote_memory* remote);
 
 /* ---- connections ------------------------------------------------------------------------------------------------ */
 

@@ -6,8 +6,11 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "paceline/context.h"
+#include "transport/lane/device_list.h"
 
 namespace api = paceline::api;
 
@@ -86,6 +89,12 @@ api::RemoteMemory ToCpp(const paceline_remote_memory& remote) {
   return result;
 }
 
+paceline_result FromExport(const api::RemoteMemory& exported, const char* missing, paceline_remote_memory* remote) {
+  if (exported.key == 0) return Fail(PACELINE_NOT_FOUND, missing);
+  std::memcpy(remote, &exported, sizeof(*remote));
+  return PACELINE_OK;
+}
+
 api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   paceline_options options = PACELINE_OPTIONS_INIT;
   if (given != nullptr) {
@@ -97,17 +106,12 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   api::ContextOptions result;
   if (options.lane != nullptr) result.lane = options.lane;
   if (options.congestion_control != nullptr) result.congestion_control = options.congestion_control;
-  const auto split = [](const char* text, auto&& take) {
-    const std::string list = text == nullptr ? "" : text;
-    for (size_t at = 0; at < list.size();) {
-      const size_t end = std::min(list.find(',', at), list.size());
-      if (end > at) take(list.substr(at, end - at));
-      at = end + 1;
-    }
-  };
-  split(options.bind, [&](std::string part) { result.bind.push_back(std::move(part)); });
+  if (options.bind != nullptr) result.bind = paceline::SplitDevices(options.bind);
   api::Status bad;
-  split(options.congestion_control_parameters, [&](const std::string& part) {
+  const std::string parameters =
+      options.congestion_control_parameters == nullptr ? "" : options.congestion_control_parameters;
+  const std::vector<std::string> pairs = absl::StrSplit(parameters, ',', absl::SkipWhitespace());
+  for (const std::string& part : pairs) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos || equals == 0) {
       bad = api::Status(api::StatusCode::kInvalidArgument,
@@ -115,13 +119,14 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
     } else {
       result.congestion_control_parameters[part.substr(0, equals)] = part.substr(equals + 1);
     }
-  });
+  }
   if (!bad.ok()) return bad;
   if (options.progress > PACELINE_PROGRESS_THREAD) {
     return api::Status(api::StatusCode::kInvalidArgument, "paceline_options::progress is neither manual nor thread");
   }
   result.progress =
       options.progress == PACELINE_PROGRESS_THREAD ? api::ProgressMode::kThread : api::ProgressMode::kManual;
+  result.engines = options.engines;
   result.local_ranks = options.local_ranks;
   result.max_connections = options.max_connections;
   result.max_operations = options.max_operations;
@@ -244,11 +249,15 @@ paceline_result paceline_deregister_memory(paceline_context* context, uint32_t r
 
 paceline_result paceline_export_memory(paceline_context* context, uint32_t region, paceline_remote_memory* remote) {
   if (context == nullptr || remote == nullptr) return NullPointer();
+  return Guarded([&] { return FromExport(context->context.ExportMemory(region), "no such region", remote); });
+}
+
+paceline_result paceline_export_memory_for(paceline_context* context, const paceline_connection* connection,
+                                           uint32_t region, paceline_remote_memory* remote) {
+  if (context == nullptr || connection == nullptr || remote == nullptr) return NullPointer();
   return Guarded([&] {
-    const api::RemoteMemory exported = context->context.ExportMemory(region);
-    if (exported.key == 0) return Fail(PACELINE_NOT_FOUND, "no such region");
-    std::memcpy(remote, &exported, sizeof(*remote));
-    return PACELINE_OK;
+    const api::RemoteMemory exported = context->context.ExportMemoryFor(connection->connection, region);
+    return FromExport(exported, "no such region, or the connection is another context's", remote);
   });
 }
 

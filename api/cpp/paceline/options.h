@@ -75,8 +75,8 @@ struct ContextOptions {
   uint64_t unexpected_bytes = 0;  // PACELINE_UNEXPECTED_BYTES: sends held that have no receive yet
   uint32_t eager_bytes = 0;       // PACELINE_EAGER_BYTES: sends up to this size do not wait for a receive
 
-  // PACELINE_MATCHED_SENDS: 1 or 0; a send that is not empty completes when its receive has it, as nothing is stored
-  // for receives to come, as if unexpected_bytes were nothing: its process may then close the connection and end
+  // PACELINE_MATCHED_SENDS: 1 or 0; a send completes when its receive has it, as nothing is stored for receives to
+  // come, as if unexpected_bytes were nothing: its process may then close the connection and end
   bool matched_sends = false;
 
   // PACELINE_ORDERED_PLACEMENT: 1 or 0; for receive buffers that are watched while data arrive (a GPU that polls flags

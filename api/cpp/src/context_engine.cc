@@ -148,7 +148,14 @@ Result<ConnectionId> ContextEngine::Connect(const Handle& handle, const Connecti
   Result<ListenAddress> address = DecodeHandle(handle);
   if (!address.ok()) return address.status();
   return Locked(true, [&]() -> Result<ConnectionId> {
-    const ConnectionId connection = endpoint().Connect(*address, MonotonicNow(), setup, private_data);
+    const auto connect = [&] { return endpoint().Connect(*address, MonotonicNow(), setup, private_data); };
+    ConnectionId connection = connect();
+    // Numbers come again after thousands of uses; somebody may still hold an object with this one.
+    for (std::vector<ConnectionId> held; connection != kNoConnection && connections_.contains(connection);) {
+      held.push_back(std::exchange(connection, connect()));
+      if (connection != kNoConnection && connections_.contains(connection)) continue;
+      for (const ConnectionId one : held) endpoint().Abort(one, MonotonicNow());
+    }
     if (connection == kNoConnection) {
       return Status(StatusCode::kResourceExhausted, "the context is at its bound of connections (max_connections)");
     }
@@ -266,11 +273,12 @@ void ContextEngine::Forget(ConnectionId connection) {
 void ContextEngine::DrainEvents() {
   while (const size_t count = endpoint().PollConnectionEvents(events_)) {
     event_seen_ = true;
+    ++events_seen_;
     for (size_t i = 0; i < count; ++i) {
       ConnectionEvent& event = events_[i];
       if (event.kind == ConnectionEventKind::kRequest) {
         const auto requests = requests_.find(event.listener);
-        if (requests == requests_.end()) {
+        if (requests == requests_.end() || connections_.contains(event.connection)) {  // see Connect
           endpoint().Refuse(event.connection, MonotonicNow());
           continue;
         }
@@ -284,6 +292,7 @@ void ContextEngine::DrainEvents() {
       const auto found = connections_.find(event.connection);
       if (found == connections_.end()) continue;
       ConnectionRecord& record = found->second;
+      if (record.state == ConnectionState::kClosed) continue;  // of a later connection, given back for its number
       if (event.kind == ConnectionEventKind::kEstablished) {
         record.state = ConnectionState::kEstablished;
       } else if (record.forgotten) {
@@ -297,7 +306,7 @@ void ContextEngine::DrainEvents() {
         record.state = ConnectionState::kClosed;
         record.code = FromCore(event.reason);
         record.reason = CloseCodeName(record.code);
-        if (!event.detail.empty()) record.reason += ": " + event.detail;
+        if (!event.detail.empty() && event.detail != record.reason) record.reason += ": " + event.detail;
       }
     }
     if (count < events_.size()) return;

@@ -150,6 +150,8 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   void NotifyWaiters();
   void Notify();
   bool TakeReady();  // inside Locked: a completion is there, or an event has been
+  bool TakeNewsForThread();
+  static uint64_t NextNumber();
   // Inside Locked: takes in the notice; if nothing is ready, whoever brings something gives the next one.
   bool ArmUnlessReady();
   void EndWait(bool* joined);
@@ -168,7 +170,9 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   std::array<paceline::Completion, 64> ring_;  // taken from the core and not yet by the caller
   size_t ring_next_ = 0;
   size_t ring_count_ = 0;
-  bool event_seen_ = false;  // something happened to a connection since the last Wait
+  bool event_seen_ = false;               // something happened to a connection since the last Wait
+  uint64_t events_seen_ = 0;              // bursts of such events so far: each thread that waits is to see each
+  const uint64_t number_ = NextNumber();  // of this engine in the process
   Duration spin_;
   Duration linger_;
   std::optional<Time> end_;  // of waiting for peers that are told that all is over; nothing: it has not begun

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "api/cpp/src/context_engine.h"
 #include "api/cpp/src/convert.h"
 #include "api/cpp/src/counter_list.h"
+#include "api/cpp/src/engine_options.h"
 #include "transport/engine/clock.h"
 
 namespace paceline::api {
@@ -160,10 +163,40 @@ bool ContextEngine::Arm() {
   if (!threaded_) {
     return !TakeReady() && progress_->Arm();
   }
-  return Locked(false, [&] { return armed_by_caller_ = ArmUnlessReady(); });
+  return Locked(false, [&] {
+    armed_by_caller_ = ArmUnlessReady();
+    if (!armed_by_caller_ && waiters_ > 0) Notify();  // it has taken in a notice that was for them, too
+    return armed_by_caller_;
+  });
 }
 
-bool ContextEngine::TakeReady() { return FillRing() || std::exchange(event_seen_, false); }
+bool ContextEngine::TakeReady() {
+  if (FillRing()) return true;
+  const bool unseen = std::exchange(event_seen_, false);
+  return (threaded_ && TakeNewsForThread()) || unseen;
+}
+
+uint64_t ContextEngine::NextNumber() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Events that another thread has taken note of may be those that this one waits for. What it knows of the engines that
+// it has waited for last; of others it takes all for news, and looks once in vain.
+bool ContextEngine::TakeNewsForThread() {
+  struct Known {
+    uint64_t engine = 0;  // number_
+    uint64_t events = 0;  // events_seen_
+  };
+  static thread_local std::array<Known, 2 * kMostEngines> known;
+  static thread_local size_t oldest = 0;
+  auto mine = std::find_if(known.begin(), known.end(), [this](const Known& one) { return one.engine == number_; });
+  if (mine == known.end()) {
+    mine = known.begin() + static_cast<std::ptrdiff_t>(oldest++ % known.size());
+    *mine = {.engine = number_};
+  }
+  return std::exchange(mine->events, events_seen_) != events_seen_;
+}
 
 bool ContextEngine::ArmUnlessReady() {
   uint64_t count;

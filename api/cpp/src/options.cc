@@ -69,7 +69,8 @@ class Reader {
     if (text == nullptr) return;
     const std::string word = text;
     if (word != "manual" && word != "thread") return Fail(name, text, "write manual or thread");
-    out = word == "thread" ? ProgressMode::kThread : ProgressMode::kManual;
+    // Not the other way round: a program that asks for a thread relies on calls that any of its threads may make.
+    if (word == "thread") out = ProgressMode::kThread;
   }
 
   const std::optional<Status>& error() const { return error_; }

@@ -98,6 +98,8 @@ class Options(ctypes.Structure):
         ("linger_ms", c_uint32),
         ("encrypt", c_uint32),
         ("key_file", c_char_p),
+        ("engines", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -149,6 +151,7 @@ FUNCTIONS = {
     "register_memory": (c_int, [c_void_p, c_void_p, c_uint64, c_uint32, c_void_p, POINTER(c_uint32)]),
     "deregister_memory": (c_int, [c_void_p, c_uint32]),
     "export_memory": (c_int, [c_void_p, c_uint32, _REMOTE]),
+    "export_memory_for": (c_int, [c_void_p, c_void_p, c_uint32, _REMOTE]),
     "listen": (c_int, [c_void_p, POINTER(c_void_p)]),
     "listener_handle": (c_int, [c_void_p, POINTER(Handle)]),
     "listener_destroy": (None, [c_void_p]),

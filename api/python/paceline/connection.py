@@ -24,16 +24,19 @@ class Connection(Owned):
     @property
     def id(self):
         """As in Completion.connection."""
-        return _library.connection_id(self._as_parameter())
+        return self._call(_library.connection_id)
 
     @property
     def established(self):
-        return self._pointer is not None and _library.connection_get_state(self._pointer) == _abi.ESTABLISHED
+        try:
+            return self._call(_library.connection_get_state) == _abi.ESTABLISHED
+        except NotConnected:
+            return False
 
     @property
     def close_code(self):
         """Why it is over, a CloseCode; NONE while it is not. After close() it raises NotConnected."""
-        return _abi.CloseCode(_library.connection_get_close_code(self._as_parameter()))
+        return _abi.CloseCode(self._call(_library.connection_get_close_code))
 
     def wait_established(self, timeout=None):
         """Makes progress until it is: raises Unavailable with the reason when the peer cannot be had, TimedOut."""
@@ -80,16 +83,16 @@ class Connection(Owned):
 
     def abort(self):
         """Ends it at once: every operation left fails with Status.CONNECTION_CLOSED."""
-        _library.connection_abort(self._as_parameter())
+        self._call(_library.connection_abort)
 
     def _destroy(self, pointer):
         _library.connection_destroy(pointer)
 
     def _is_decided(self):
-        return _library.connection_get_state(self._as_parameter()) != _abi.CONNECTING
+        return self._call(_library.connection_get_state) != _abi.CONNECTING
 
     def _check_established(self):
-        check(_library.connection_wait(self._as_parameter(), 0))
+        check(self._call(_library.connection_wait, 0))
 
     def _post(self, function, pinned, remotes, numbers):
         operation = Operation(self._context, pinned)
@@ -101,17 +104,22 @@ class Connection(Owned):
             for value in numbers:
                 if not 0 <= value < 1 << 64:
                     raise InvalidArgument(f"{value} does not fit into 64 bits")
-            check(function(self._as_parameter(), *arguments, *numbers, number, ctypes.byref(identity)))
+            check(self._call(function, *arguments, *numbers, number, ctypes.byref(identity)))
         except BaseException:
-            self._context._forget(number)
-            if pinned is not None:
-                pinned.release()
+            if identity.value == 0:  # else it was posted, and this is of a signal handler: the buffer is in use
+                self._context._forget(number)
+                if pinned is not None:
+                    pinned.release()
             raise
         self._context._on_posted()
-        operation._cancel = (
-            lambda: self._pointer is not None and _library.cancel(self._pointer, identity.value) == _abi.OK
-        )
+        operation._cancel = lambda: self._cancel(identity.value)
         return operation
+
+    def _cancel(self, identity):
+        try:
+            return self._call(_library.cancel, identity) == _abi.OK
+        except NotConnected:
+            return False
 
 
 class Listener(Owned):
@@ -123,17 +131,12 @@ class Listener(Owned):
     def handle(self):
         """Where it can be reached: 128 opaque bytes for peers."""
         handle = _abi.Handle()
-        check(_library.listener_handle(self._as_parameter(), ctypes.byref(handle)))
+        check(self._call(_library.listener_handle, ctypes.byref(handle)))
         return bytes(handle)
 
     def try_accept(self):
         """The next connection, perhaps not established yet; None: there is none."""
-        pointer = ctypes.c_void_p()
-        code = _library.accept(self._as_parameter(), ctypes.byref(pointer))
-        if code == _abi.TRY_AGAIN:
-            return None
-        check(code)
-        return Connection(self._context, pointer.value)
+        return self._call(self._context._make, Connection, _library.accept)
 
     def accept(self, timeout=None):
         """The next connection, established. Seconds; TimedOut."""

@@ -4,27 +4,37 @@ import asyncio
 import collections
 import ctypes
 import itertools
+import threading
 import time
 import warnings
 
 from paceline import _abi
 from paceline.connection import Connection, Listener
-from paceline.errors import InvalidArgument, TimedOut, check
+from paceline.errors import Interrupted, InvalidArgument, TimedOut, check
 from paceline.memory import Region
 from paceline.operation import Completion
+from paceline.owned import Calls
 
 _library = _abi.functions
 _BATCH = 32
 _SLICE_S = 0.1  # of a wait: signals are delivered in between, and another thread may have taken what this one waits for
 _TEXTS = ("lane", "bind", "congestion_control", "congestion_control_parameters", "key_file")
-_NUMBERS = ("local_ranks", "max_connections", "max_operations", "connect_timeout_ms", "peer_timeout_ms", "linger_ms")
+_NUMBERS = (
+    "engines",
+    "local_ranks",
+    "max_connections",
+    "max_operations",
+    "connect_timeout_ms",
+    "peer_timeout_ms",
+    "linger_ms",
+)
 
 
 class Context:
     """`progress`: "manual", data moves in calls that wait, progress() and awaiting, on one thread at a time;
     "thread", a thread of the context moves data and every call may come from any thread. `environment`: PACELINE_*
     variables are put over the options. Options, all as in docs/tuning.md: lane, bind, congestion_control,
-    congestion_control_parameters, key_file (texts), local_ranks, max_connections, max_operations,
+    congestion_control_parameters, key_file (texts), engines, local_ranks, max_connections, max_operations,
     connect_timeout_ms, peer_timeout_ms, linger_ms (numbers), encrypt (True or False)."""
 
     def __init__(self, progress="manual", environment=True, encrypt=False, **options):
@@ -47,11 +57,17 @@ class Context:
             else:
                 raise TypeError(f"Context has no option {name!r}; it has {', '.join(_TEXTS + _NUMBERS)}")
         self._threaded = progress == "thread"
+        self._calls = Calls()
         self._open = set()  # connections, listeners and regions; they end before the context
+        self._closer = [None]  # taken by the thread that closes
         self._operations = {}  # posted and not complete, by the number that their completion will have
         self._numbers = itertools.count(1)
         self._immediates = collections.deque()
+        self._left = []  # batches of completions, which an exception has kept progress() from handling to the end
+        self._left_lock = threading.RLock()
+        self._interrupt = self._interrupted = None  # the last interrupt(), and the last that a wait has raised for
         self._loop = None
+        self._descriptor = None  # that the loop watches
         self._waiting = []  # of asyncio: (condition, future)
         pointer = ctypes.c_void_p()
         check(_library.context_create(ctypes.byref(raw), ctypes.byref(pointer)))
@@ -60,18 +76,14 @@ class Context:
     # ---- peers and memory
 
     def listen(self):
-        pointer = ctypes.c_void_p()
-        check(_library.listen(self._as_parameter(), ctypes.byref(pointer)))
-        return Listener(self, pointer.value)
+        return self._call(self._make, Listener, _library.listen)
 
     def connect(self, handle):
         """Starts to connect to a listener's handle; then Connection.wait_established() or when_established()."""
         if len(handle) != _abi.HANDLE_BYTES:
             raise InvalidArgument(f"a handle has {_abi.HANDLE_BYTES} bytes, not {len(handle)}")
-        pointer = ctypes.c_void_p()
         raw = _abi.Handle.from_buffer_copy(handle)
-        check(_library.connect(self._as_parameter(), ctypes.byref(raw), ctypes.byref(pointer)))
-        return Connection(self, pointer.value)
+        return self._call(self._make, Connection, _library.connect, ctypes.byref(raw))
 
     def register(self, buffer, access, only=None):
         """Opens the memory of an object to peers: `access` is of Access bits, `only` a connection whose peer alone
@@ -82,66 +94,67 @@ class Context:
 
     def progress(self):
         """Takes completions and, with manual progress, moves data. True: there was something."""
-        batch = (_abi.Completion * _BATCH)()
-        count = _library.poll_sized(self._as_parameter(), batch, ctypes.sizeof(_abi.Completion), _BATCH)
-        for raw in batch[:count]:
-            operation = self._operations.pop(raw.user_data, None)
-            if operation is not None:
-                operation._complete(raw)
-            elif raw.has_immediate:  # a peer's write
-                self._immediates.append(Completion.of(raw))
-        return count > 0
+        left = bool(self._left) and self._handle_left()
+        batch = (_abi.Completion * _BATCH)()  # zeros: nothing for _handle
+        try:
+            count = self._call(_library.poll_sized, batch, ctypes.sizeof(_abi.Completion), _BATCH)
+            for raw in batch[:count]:
+                self._handle(raw)
+        except BaseException:  # of a signal handler: the next call goes on
+            if batch[0].user_data or batch[0].has_immediate:
+                self._left.append(batch)
+            raise
+        return left or count > 0
 
     def take_immediates(self):
         """The completions of peers' writes with an immediate that have come since the last call, in order."""
         taken = []
-        while self._immediates:
-            taken.append(self._immediates.popleft())
+        while self._take_immediate(taken):
+            pass
         return taken
 
     def wait_immediate(self, timeout=None):
         """Makes progress until a peer's write with an immediate is there, and takes it."""
-        self._wait_until(lambda: bool(self._immediates), timeout)
-        return self._immediates.popleft()
+        taken = []
+        self._wait_until(lambda: self._take_immediate(taken), timeout)
+        return taken[0]
 
     async def when_immediate(self, timeout=None):
         """The same for asyncio."""
-        await self._until(lambda: bool(self._immediates), timeout)
-        return self._immediates.popleft()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        taken = []
+        while not self._take_immediate(taken):  # here, where no cancellation comes in between
+            left = None if deadline is None else max(0, deadline - time.monotonic())
+            await self._until(lambda: bool(self._immediates), left)
+        return taken[0]
 
     def interrupt(self):
-        """Wakes a thread that waits. From any thread."""
-        _library.interrupt(self._as_parameter())
+        """The blocking waits that are going on raise Interrupted; if none does, the next one that would wait. Not what
+        is awaited with asyncio: cancel its task. From any thread."""
+        self._interrupt = object()
+        self._call(_library.interrupt)
 
     def counters(self):
         """All counters (docs/counters.md) by name."""
-        room = _library.counters_sized(self._as_parameter(), None, ctypes.sizeof(_abi.Counter), 0)
+        room = self._call(_library.counters_sized, None, ctypes.sizeof(_abi.Counter), 0)
         array = (_abi.Counter * room)()
-        count = _library.counters_sized(self._as_parameter(), array, ctypes.sizeof(_abi.Counter), room)
+        count = self._call(_library.counters_sized, array, ctypes.sizeof(_abi.Counter), room)
         return {one.name.decode(): one.value for one in array[: min(count, room)]}
 
     # ---- its end
 
     def close(self):
         """Closes what is still open, waits for orderly closes (at most linger_ms), and lets go of every buffer:
-        operations that are not done fail with Status.CONNECTION_CLOSED."""
-        if self._pointer is None:
+        operations that are not done fail with Status.CONNECTION_CLOSED. From any thread: calls that other threads are
+        in end first, their waits with InvalidArgument. In a signal handler in the midst of a call of this thread, the
+        close comes when that call is over."""
+        try:
+            self._closer.pop()
+        except IndexError:
             return
-        self._leave_loop()
-        for one in [*self._open]:
-            if not isinstance(one, Region):  # peers may reach regions until their connections are closed
-                one.close()
-        for one in [*self._open]:
-            one.close()
         pointer, self._pointer = self._pointer, None
-        _library.context_destroy(pointer)
-        operations, self._operations = self._operations, {}
-        for operation in operations.values():
-            operation._give_up()
-        for condition, future in self._waiting:
-            if not _settle(condition, future):
-                future.set_exception(InvalidArgument("the context was closed"))
-        self._waiting.clear()
+        ends = [one._take_away() for one in self._open.copy() if not isinstance(one, Region)]
+        self._calls.end(lambda: self._end(pointer, ends), wake=lambda: _library.interrupt(pointer))
 
     def __enter__(self):
         return self
@@ -156,9 +169,55 @@ class Context:
     # ---- for the classes of this package
 
     def _as_parameter(self):
-        if self._pointer is None:
+        pointer = self._pointer
+        if pointer is None:
             raise InvalidArgument("the context was closed")
-        return self._pointer
+        return pointer
+
+    def _call(self, function, *arguments):
+        """function(pointer, *arguments), under which it is not destroyed."""
+        return self._calls.run(self, function, *arguments)
+
+    def _make(self, pointer, kind, function, *arguments):
+        """What function(pointer, *arguments) makes, in a call; None: there is none yet."""
+        made = ctypes.c_void_p()
+        try:
+            code = function(pointer, *arguments, ctypes.byref(made))
+            if code == _abi.TRY_AGAIN:
+                return None
+            check(code)
+        except BaseException:
+            if made.value is not None:  # of a signal handler: it ends with the context
+                kind(self, made.value)
+            raise
+        return kind(self, made.value)
+
+    def _take(self, one):
+        """Takes it out of those that are open; True for one thread only, which ends it."""
+        try:
+            self._open.remove(one)
+        except KeyError:
+            return False
+        return True
+
+    def _end(self, pointer, ends):
+        loop = self._loop
+        self._leave_loop()
+        for end in ends:
+            if end is not None:
+                end()
+        try:
+            _library.context_destroy(pointer)
+        finally:  # whatever a signal handler raises
+            for region in self._open.copy():  # peers could reach them until now
+                release = region._take_away()
+                if release is not None:
+                    release()
+            operations, self._operations = self._operations, {}
+            for operation in operations.values():
+                operation._give_up()
+            if loop is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(self._advance)
 
     def _register(self, operation):
         # Before the post: with a progress thread another thread may take the completion before the post returns.
@@ -169,15 +228,56 @@ class Context:
     def _forget(self, number):
         self._operations.pop(number, None)
 
+    def _handle(self, raw):
+        """A completion. Once more where an exception came in between, which it does after calls only: then it does
+        what is left to do."""
+        operation = self._operations.get(raw.user_data)
+        if operation is not None:
+            operation._complete(raw)
+            self._operations.pop(raw.user_data, None)
+        elif raw.has_immediate and raw.user_data == 0:  # a peer's write
+            self._immediates += (Completion.of(raw),)
+            raw.has_immediate = 0
+
+    def _handle_left(self):
+        """True."""
+        with self._left_lock:
+            for batch in [*self._left]:
+                for raw in batch:
+                    self._handle(raw)
+                if batch in self._left:
+                    self._left.remove(batch)
+        return True
+
+    def _take_immediate(self, taken):
+        try:
+            taken.append(self._immediates.popleft())
+        except IndexError:  # others take them, too
+            return False
+        return True
+
     def _wait_until(self, condition, timeout):
         deadline = None if timeout is None else time.monotonic() + timeout
+        interrupted = self._interrupted
         while not condition():
+            if self._interrupt is not interrupted:
+                self._interrupted = self._interrupt
+                if self._calls.others():  # the library wakes one at a time
+                    self._call(_library.interrupt)
+                raise Interrupted("the wait was ended by interrupt()")
             if self.progress():
                 continue
             left = _SLICE_S if deadline is None else min(_SLICE_S, deadline - time.monotonic())
             if left <= 0:
                 raise TimedOut(f"nothing came within {timeout} s")
-            _library.wait(self._as_parameter(), int(left * 1e9))
+            self._call(self._wait, interrupted, int(left * 1e9))
+
+    def _wait(self, pointer, interrupted, nanos):
+        if self._interrupt is not interrupted:  # looked at in the call, so that who wakes others knows of this one
+            return
+        code = _library.wait(pointer, nanos)
+        if code != _abi.TIMED_OUT:
+            check(code)
 
     def _on_posted(self):
         if self._loop is not None and not self._threaded and not self._loop.is_closed():
@@ -206,24 +306,31 @@ class Context:
         if self._loop is loop:
             return
         self._leave_loop()
+        self._descriptor = self._call(_library.descriptor)
         self._loop = loop
-        loop.add_reader(_library.descriptor(self._as_parameter()), self._advance)
+        loop.add_reader(self._descriptor, self._advance)
 
     def _leave_loop(self):
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(_library.descriptor(self._as_parameter()))
+            self._loop.remove_reader(self._descriptor)
         self._loop = None
 
     def _advance(self):
         """Takes what is there, wakes who waited for it, and arms the descriptor; with more to do it comes back at
-        once."""
-        if self._pointer is None or self._loop is None:
+        once. Of a closed context it wakes all."""
+        if self._loop is None and self._pointer is not None:
             return
-        self.progress()
-        for condition, future in [*self._waiting]:
-            _settle(condition, future)
-        if self._pointer is not None and not _library.arm(self._pointer):
-            self._loop.call_soon(self._advance)
+        try:
+            self.progress()
+            for condition, future in [*self._waiting]:
+                _settle(condition, future)
+            if not self._call(_library.arm):
+                self._loop.call_soon(self._advance)
+        except InvalidArgument as closed:
+            for condition, future in self._waiting:
+                if not _settle(condition, future):
+                    future.set_exception(closed)
+            self._waiting.clear()
 
 
 def _settle(condition, future):

@@ -76,6 +76,10 @@ class InvalidMemory(Error, ValueError):
     code = 22
 
 
+class Interrupted(Error):
+    """Context.interrupt() has ended the wait; what was waited for goes on."""
+
+
 class OperationError(Error):
     """An operation that was posted has failed: `status` (a Status) says how, `completion` has the rest, None where the
     context was closed before."""

@@ -61,9 +61,10 @@ class Pinned:
         return _abi.Buffer(self.address, self.bytes, 0)
 
     def release(self):
+        view = ctypes.byref(self._view)
         if self._held:
-            self._held = False
-            _release_buffer(ctypes.byref(self._view))
+            self._held = False  # and no call in between, after which a signal handler could raise
+            _release_buffer(view)
 
 
 class Region:
@@ -75,41 +76,65 @@ class Region:
         self._context = context
         number = ctypes.c_uint32()
         try:
-            check(
-                _abi.functions.register_memory(
-                    context._as_parameter(),
-                    self._pinned.address,
-                    self._pinned.bytes,
-                    int(access),
-                    None if only is None else only._as_parameter(),
-                    ctypes.byref(number),
-                )
-            )
+            context._call(self._register, access, only, number)
         except BaseException:
-            self._pinned.release()
+            if number.value == 0:  # else it is registered, and this is of a signal handler: peers may reach it
+                self._pinned.release()
             raise
-        self.number = number.value
-        context._open.add(self)
 
-    def export(self):
-        """The bytes that a peer needs to reach it."""
+    def _register(self, context, access, only, number):
+        def register(of):
+            return _abi.functions.register_memory(
+                context, self._pinned.address, self._pinned.bytes, int(access), of, ctypes.byref(number)
+            )
+
+        try:
+            check(register(None) if only is None else only._call(register))
+        finally:
+            self.number = number.value
+            if self.number != 0:
+                self._context._open.add(self)
+
+    def export(self, connection=None):
+        """The bytes that a peer needs to reach it: any peer, or that of a `connection` and no other. Of a context with
+        several engines only the latter tell cards of the peer what they need to write by themselves."""
         remote = _abi.RemoteMemory()
-        check(_abi.functions.export_memory(self._context._as_parameter(), self.number, ctypes.byref(remote)))
+
+        def export(context):
+            if connection is None:
+                return _abi.functions.export_memory(context, self.number, ctypes.byref(remote))
+            return connection._call(export_for, context)
+
+        def export_for(of, context):
+            return _abi.functions.export_memory_for(context, of, self.number, ctypes.byref(remote))
+
+        check(self._context._call(export))
         return bytes(remote)
 
     def close(self):
         """At once: what arrives later for it is refused."""
         if self not in self._context._open:
             return
-        self._context._open.discard(self)
-        _abi.functions.deregister_memory(self._context._as_parameter(), self.number)
-        self._pinned.release()
+        try:
+            self._context._call(self._deregister)
+        except InvalidArgument:
+            pass  # the context is being closed, and with it this
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.close()
+
+    def _deregister(self, context):
+        release = self._take_away()
+        if release is not None:
+            _abi.functions.deregister_memory(context, self.number)
+            release()
+
+    def _take_away(self):
+        """What lets go of the memory, None where another does: once it is not registered any more."""
+        return self._pinned.release if self._context._take(self) else None
 
 
 def remote_memory(exported):

@@ -11,12 +11,17 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CInterface, WorksFromCWithManualProgress) {
-  const char* error = paceline_test_use_everything(PACELINE_PROGRESS_MANUAL);
+  const char* error = paceline_test_use_everything(PACELINE_PROGRESS_MANUAL, 0);
   EXPECT_EQ(error, nullptr) << error;
 }
 
 TEST(CInterface, WorksFromCWithAProgressThread) {
-  const char* error = paceline_test_use_everything(PACELINE_PROGRESS_THREAD);
+  const char* error = paceline_test_use_everything(PACELINE_PROGRESS_THREAD, 0);
+  EXPECT_EQ(error, nullptr) << error;
+}
+
+TEST(CInterface, WorksFromCWithSeveralEngines) {
+  const char* error = paceline_test_use_everything(PACELINE_PROGRESS_THREAD, 3);
   EXPECT_EQ(error, nullptr) << error;
 }
 
@@ -57,6 +62,22 @@ TEST(CInterface, ErrorsSayWhatIsWrong) {
   options.struct_size = 0;
   EXPECT_EQ(paceline_context_create(&options, &context), PACELINE_INVALID_ARGUMENT);
   EXPECT_THAT(paceline_last_error(), HasSubstr("struct_size"));
+  options = PACELINE_OPTIONS_INIT;
+  options.engines = 2;  // and progress by the program
+  EXPECT_EQ(paceline_context_create(&options, &context), PACELINE_INVALID_ARGUMENT);
+  EXPECT_THAT(paceline_last_error(), HasSubstr("engines"));
+}
+
+TEST(CInterface, PortsAreWrittenAsInTheEnvironment) {
+  paceline_options options = PACELINE_OPTIONS_INIT;
+  paceline_context* context = nullptr;
+  options.lane = "udp";
+  options.bind = "127.0.0.1, ::1";
+  EXPECT_EQ(paceline_context_create(&options, &context), PACELINE_OK) << paceline_last_error();
+  paceline_context_destroy(context);
+  options.bind = "127.0.0.1,role=server";  // a setting, of the port before it
+  EXPECT_EQ(paceline_context_create(&options, &context), PACELINE_INVALID_ARGUMENT);
+  EXPECT_THAT(paceline_last_error(), HasSubstr("127.0.0.1,role=server"));
 }
 
 TEST(CInterface, WhatIsNotThereYetIsSaidAndNotAnOlderError) {

@@ -30,9 +30,10 @@ static int take(int side, paceline_completion* done) {
   return 0;
 }
 
-const char* paceline_test_use_everything(unsigned progress) {
+const char* paceline_test_use_everything(unsigned progress, unsigned engines) {
   paceline_options options = PACELINE_OPTIONS_INIT;
   options.progress = progress;
+  options.engines = engines;
 #ifdef __SANITIZE_THREAD__
   options.lane = "udp"; /* it does not see that two mappings of shared memory are one */
 #endif
@@ -76,6 +77,12 @@ const char* paceline_test_use_everything(unsigned progress) {
                                  PACELINE_REMOTE_READ | PACELINE_REMOTE_WRITE | PACELINE_REMOTE_ATOMIC, in,
                                  &region) == PACELINE_OK);
   CHECK(paceline_export_memory(contexts[0], region, &remote) == PACELINE_OK && remote.bytes == sizeof(word));
+  paceline_remote_memory for_peer;
+  CHECK(paceline_export_memory_for(contexts[0], in, region, &for_peer) == PACELINE_OK);
+  CHECK(for_peer.key == remote.key && for_peer.bytes == remote.bytes);
+  CHECK(paceline_export_memory_for(contexts[0], out, region, &for_peer) == PACELINE_NOT_FOUND);
+  CHECK(paceline_export_memory_for(contexts[0], in, region + 1, &for_peer) == PACELINE_NOT_FOUND);
+  CHECK(paceline_export_memory_for(contexts[0], NULL, region, &for_peer) == PACELINE_INVALID_ARGUMENT);
   CHECK(paceline_fetch_add(out, &remote, 0, 1, 3, NULL) == PACELINE_OK);
   CHECK(take(1, &done) && done.status == PACELINE_STATUS_OK && done.result == 41 && word[0] == 42);
   CHECK(paceline_compare_swap(out, &remote, 0, 42, 5, 3, NULL) == PACELINE_OK);
@@ -87,7 +94,7 @@ const char* paceline_test_use_everything(unsigned progress) {
   CHECK(take(1, &done));
   memset(text, 0, sizeof(text));
   paceline_buffer back = {text, 6, 0};
-  CHECK(paceline_read(out, back, &remote, 64, 5, NULL) == PACELINE_OK);
+  CHECK(paceline_read(out, back, &for_peer, 64, 5, NULL) == PACELINE_OK);
   CHECK(take(1, &done) && done.status == PACELINE_STATUS_OK && strcmp(text, "hello") == 0);
   CHECK(paceline_flush(out, 6, NULL) == PACELINE_OK);
   CHECK(take(1, &done) && done.operation == PACELINE_FLUSH && done.user_data == 6);

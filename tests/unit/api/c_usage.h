@@ -7,7 +7,7 @@ extern "C" {
 #endif
 
 /* Two contexts in one process: connects them, sends, writes, adds, reads counters. Null, or what went wrong. */
-const char* paceline_test_use_everything(unsigned progress);
+const char* paceline_test_use_everything(unsigned progress, unsigned engines);
 
 #ifdef __cplusplus
 }

@@ -419,7 +419,63 @@ TEST_P(ContextWait, EveryThreadThatWaitsIsWoken) {
   }
 }
 
+// Each of them for the end of a connection of its own, of which another one may have been told first.
+TEST_P(ContextWait, EveryThreadThatWaitsHearsOfItsConnectionsEnd) {
+  ContextOptions options;
+  options.lane = "udp";
+  options.progress = ProgressMode::kThread;
+  options.engines = GetParam();
+  options.linger_ms = 10;
+  auto server = Context::Create(options), client = Context::Create(options);
+  ASSERT_TRUE(server.ok() && client.ok());
+  auto listener = server->Listen();
+  ASSERT_TRUE(listener.ok());
+  constexpr auto kLong = std::chrono::seconds(10);
+  std::atomic<int> in_vain{0};
+  for (int round = 0; round < 20; ++round) {
+    constexpr size_t kThreads = 3;
+    std::array<Connection, kThreads> out, in;
+    std::array<std::thread, kThreads> threads;
+    for (size_t i = 0; i < kThreads; ++i) {
+      out[i] = *client->Connect(listener->handle());
+      in[i] = *listener->WaitAccept(kLong);
+      ASSERT_TRUE(out[i].WaitEstablished(kLong).ok());
+    }
+    for (size_t i = 0; i < kThreads; ++i) {
+      threads[i] = std::thread([&, i] {
+        while (out[i].state() != ConnectionState::kClosed) in_vain += client->Wait(kLong) ? 0 : 1;
+      });
+    }
+    for (Connection& one : in) one.Close();
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(in_vain, 0) << "waits to their time-out";
+}
 INSTANTIATE_TEST_SUITE_P(Engines, ContextWait, ::testing::Values(1, 3));
+
+// Numbers come again after 4,096 uses. Who still holds an object of an ended connection keeps its number.
+TEST(ContextNumbers, AnObjectThatIsKeptKeepsItsNumber) {
+  ContextOptions options;
+  options.lane = "udp";
+  options.linger_ms = 1;
+  auto context = Context::Create(options);
+  ASSERT_TRUE(context.ok());
+  auto listener = context->Listen();
+  ASSERT_TRUE(listener.ok());
+  const Handle handle = listener->handle();
+  *listener = Listener();
+  Connection kept = *context->Connect(handle);
+  EXPECT_FALSE(kept.WaitEstablished(std::chrono::seconds(10)).ok());
+  const std::string reason = kept.close_reason();
+  for (int i = 0; i < 4200; ++i) {
+    Connection next = *context->Connect(handle);
+    ASSERT_NE(next.id(), kept.id()) << i;
+    ASSERT_NE(next.state(), ConnectionState::kClosed) << i;
+    EXPECT_FALSE(next.WaitEstablished(std::chrono::seconds(10)).ok());
+  }
+  EXPECT_EQ(kept.close_code(), CloseCode::kRefusedNoListener);
+  EXPECT_EQ(kept.close_reason(), reason);
+}
 
 // A context that goes right after a post still delivers it, and its peer learns of the end at once.
 TEST(ContextEnd, CarriesOutWhatWasPostedAndSaysSo) {

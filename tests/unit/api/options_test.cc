@@ -205,5 +205,16 @@ TEST_F(OptionsTest, ParametersGetTheTypeThatTheAlgorithmWants) {
   }
 }
 
+// Else its calls from several threads would meet nobody who keeps them apart.
+TEST_F(OptionsTest, AProgramThatAsksForAThreadHasOne) {
+  setenv("PACELINE_PROGRESS", "manual", 1);
+  ContextOptions options;
+  options.progress = ProgressMode::kThread;
+  const auto resolved = ContextOptions::FromEnvironment(options);
+  unsetenv("PACELINE_PROGRESS");
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_EQ(resolved->progress, ProgressMode::kThread);
+}
+
 }  // namespace
 }  // namespace paceline::api

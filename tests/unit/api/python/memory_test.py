@@ -5,7 +5,7 @@ import unittest
 import weakref
 
 import paceline
-from pair import pair
+from pair import Stop, pair, raises_after
 
 ALL = paceline.Access.REMOTE_READ | paceline.Access.REMOTE_WRITE | paceline.Access.REMOTE_ATOMIC
 
@@ -30,6 +30,19 @@ class OneSidedTest(unittest.TestCase):
                 room = bytearray(15)
                 both.finish(both.to_b.read(room, remote, offset=10))
                 self.assertEqual(room, table[10:25])
+
+    def test_with_several_engines_too(self):
+        with pair(progress="thread", engines=2) as both:
+            table = bytearray(100)
+            with both.b.register(table, ALL) as region:
+                for remote in (region.export(), region.export(both.to_a)):
+                    both.finish(both.to_b.write(b"hello", remote, offset=10))
+                    self.assertEqual(table[10:15], b"hello")
+                    table[10:15] = bytes(5)
+                with self.assertRaises(paceline.NotFound):
+                    region.export(both.to_b)  # another context's
+        with self.assertRaises(paceline.InvalidArgument):
+            paceline.Context(engines=2, environment=False)  # without a thread
 
     def test_atomics_give_the_value_before(self):
         with pair() as both:
@@ -106,6 +119,16 @@ class LifetimeTest(unittest.TestCase):
             with self.assertRaises(paceline.NotConnected):
                 both.to_b.receive(room)
             room.extend(b"free again")
+
+    def test_a_region_is_registered_when_an_exception_follows(self):
+        with pair() as both:
+            table = Buffer(8)
+            with raises_after("register_memory"), self.assertRaises(Stop):
+                both.b.register(table, ALL)
+            with self.assertRaises(BufferError):
+                table.extend(b"more")
+            both.b.close()
+            table.extend(b"free again")
 
     def test_a_context_that_was_forgotten_warns(self):
         context = paceline.Context(environment=False)

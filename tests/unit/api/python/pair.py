@@ -2,8 +2,10 @@
 
 import contextlib
 import time
+import unittest.mock
 
 import paceline
+from paceline import _abi
 
 TIMEOUT_S = 20
 
@@ -43,3 +45,30 @@ class Pair:
 def pair(**options):
     with contextlib.ExitStack() as stack:
         yield Pair(stack, **options)
+
+
+class Stop(BaseException):
+    """What a signal handler raises."""
+
+
+@contextlib.contextmanager
+def instead_of(name, function):
+    """`function` gets that function of the library, too, before its arguments."""
+    real = getattr(_abi.functions, name)
+    with unittest.mock.patch.object(_abi.functions, name, lambda *arguments: function(real, *arguments)):
+        yield
+
+
+def raises_after(name):
+    """The first call of that function of the library that answers OK, or a number of completions, is followed by Stop,
+    as if a signal had come."""
+    left = [True]
+
+    def call(real, *arguments):
+        answer = real(*arguments)
+        if left and (answer > 0 if name == "poll_sized" else answer == _abi.OK):
+            left.clear()
+            raise Stop
+        return answer
+
+    return instead_of(name, call)

@@ -1,11 +1,13 @@
 """Waiting: blocking with a thread that moves data, and in an asyncio loop with either kind of progress."""
 
 import asyncio
+import collections
 import threading
 import unittest
+import unittest.mock
 
 import paceline
-from pair import TIMEOUT_S
+from pair import TIMEOUT_S, instead_of, pair
 
 
 class BlockingTest(unittest.TestCase):
@@ -40,6 +42,94 @@ class BlockingTest(unittest.TestCase):
                     there.send(b"z")
                     operation.wait(TIMEOUT_S)
                     self.assertEqual(room, b"z")
+
+
+class InterruptTest(unittest.TestCase):
+    def test_the_next_wait_and_no_other(self):
+        for progress in ("manual", "thread"):
+            with paceline.Context(environment=False, progress=progress) as context:
+                context.interrupt()
+                with self.assertRaises(paceline.Interrupted) as caught:
+                    context.wait_immediate(TIMEOUT_S)
+                self.assertIsNone(caught.exception.code)
+                with self.assertRaises(paceline.TimedOut):
+                    context.wait_immediate(0.01)
+
+    def test_what_need_not_wait_does_not_use_it_up(self):
+        with pair() as both:
+            send = both.to_b.send(b"x")
+            both.finish(send)
+            both.a.interrupt()
+            send.wait()
+            with self.assertRaises(paceline.Interrupted):
+                both.a.wait_immediate(TIMEOUT_S)
+
+    def test_all_waits_that_are_going_on(self):
+        with paceline.Context(environment=False, progress="thread") as context:
+            entered, raised = threading.Semaphore(0), []
+
+            def wait(real, *arguments):
+                entered.release()
+                return real(*arguments)
+
+            def run():
+                try:
+                    context.wait_immediate(5 * TIMEOUT_S)
+                except paceline.Error as error:
+                    raised.append(type(error))
+
+            with instead_of("wait", wait), unittest.mock.patch("paceline.context._SLICE_S", 10 * TIMEOUT_S):
+                threads = [threading.Thread(target=run) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                for _ in threads:
+                    self.assertTrue(entered.acquire(timeout=TIMEOUT_S))
+                context.interrupt()
+                for thread in threads:
+                    thread.join(TIMEOUT_S)
+            self.assertEqual(raised, [paceline.Interrupted] * 3)
+
+    def test_what_is_awaited_goes_on(self):
+        async def run():
+            with paceline.Context(environment=False) as context:
+                task = asyncio.create_task(context.when_immediate())
+                while not context._waiting:
+                    await asyncio.sleep(0)
+                context.interrupt()
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                self.assertFalse(task.done())
+                task.cancel()
+
+        asyncio.run(run())
+
+    def test_a_wait_that_fails_raises(self):
+        with paceline.Context(environment=False) as context:
+            with instead_of("wait", lambda *_: paceline.InternalError.code):
+                with self.assertRaises(paceline.InternalError):
+                    context.wait_immediate(TIMEOUT_S)
+
+
+class ImmediatesTest(unittest.TestCase):
+    def test_another_thread_takes_what_a_wait_has_seen(self):
+        class Raced(collections.deque):
+            others = None
+
+            def popleft(self):
+                if self.others is None and self:
+                    self.others = super().popleft()
+                    raise IndexError("pop from an empty deque")
+                return super().popleft()
+
+        with pair() as both:
+            remote = both.b.register(bytearray(8), paceline.Access.REMOTE_WRITE).export()
+            both.b._immediates = Raced()
+            both.finish(*[both.to_b.write(b"x", remote, immediate=i) for i in range(3)])
+            both.until(lambda: len(both.b._immediates) == 3)
+            self.assertEqual(both.b.wait_immediate(TIMEOUT_S).immediate, 1)
+            self.assertEqual(both.b._immediates.others.immediate, 0)
+            both.b._immediates.others = None
+            self.assertEqual(both.b.take_immediates(), [])
 
 
 class LostWhileAcceptedTest(unittest.TestCase):
@@ -128,6 +218,39 @@ class AsyncioTest(unittest.TestCase):
             await asyncio.sleep(0)
             await to_b.send(b"x")
             self.assertEqual(await asyncio.gather(*waits), [1, 1, 1])
+
+        self.run_both(scenario)
+
+    def test_each_immediate_is_for_one_task(self):
+        async def scenario(a, b, to_b, to_a):
+            remote = b.register(bytearray(8), paceline.Access.REMOTE_WRITE).export()
+            tasks = [asyncio.create_task(b.when_immediate()) for _ in range(2)]
+            while len(b._waiting) < 2:
+                await asyncio.sleep(0)
+            await to_b.write(b"x", remote, immediate=1)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self.assertEqual([task.result().immediate for task in done], [1])
+            await to_b.write(b"x", remote, immediate=2)
+            self.assertEqual(sorted([task.result().immediate for task in (await asyncio.wait(tasks))[0]]), [1, 2])
+
+        self.run_both(scenario)
+
+    def test_a_cancelled_task_takes_no_immediate_with_it(self):
+        async def scenario(a, b, to_b, to_a):
+            remote = b.register(bytearray(8), paceline.Access.REMOTE_WRITE).export()
+            task = asyncio.create_task(b.when_immediate())
+            while not b._waiting:
+                await asyncio.sleep(0)
+            to_b.write(b"x", remote, immediate=1)
+            while not b._immediates:  # without a turn of the loop
+                a.progress()
+                b.progress()
+            b._advance()
+            task.cancel()
+            (result,) = await asyncio.gather(task, return_exceptions=True)
+            left = b.take_immediates()
+            taken = [] if isinstance(result, asyncio.CancelledError) else [result]
+            self.assertEqual([one.immediate for one in taken + left], [1])
 
         self.run_both(scenario)
 
