@@ -63,7 +63,7 @@ struct Form {
 
 ssize_t PostForm(fid_ep* endpoint, const fi_msg_atomic& message, const Form& form, uint64_t flags) {
   if ((flags & FI_TRIGGER) != 0) {
-    return form.form == 0 ? Trigger(endpoint, message, flags, AtomicMessage) : -FI_ENOSYS;
+    return form.form == 0 ? Trigger(endpoint, message, flags, AtomicMessage, FI_ATOMIC | FI_WRITE) : -FI_ENOSYS;
   }
   const size_t most = MostElements(message.datatype, message.op, form.form);
   if (most == 0) return -FI_EOPNOTSUPP;

@@ -1,5 +1,6 @@
 #include "api/libfabric/src/deferred.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,10 +15,13 @@ using Work = DeferredQueue::Work;
 // The call that makes the operation of `op`, a message and flags. All is kept, as programs describe one work after the
 // other in the same place.
 template <typename Op, typename Message>
-Work WorkOn(const Op& op, ssize_t (*post)(fid_ep*, const Message*, uint64_t)) {
+Work WorkOn(const Op& op, ssize_t (*post)(fid_ep*, const Message*, uint64_t), uint64_t kind) {
   Endpoint* const endpoint = FidOf(op.ep)->endpoint;
   auto message = std::make_shared<KeptMessage<Message>>(op.msg);
-  return {.post = [=, flags = op.flags] { return post(endpoint, message->get(), flags); }, .endpoint = endpoint};
+  return {.post = [=, flags = op.flags] { return post(endpoint, message->get(), flags); },
+          .endpoint = endpoint,
+          .context = op.msg.context,
+          .kind = kind};
 }
 
 using Elements = std::vector<fi_ioc>;
@@ -34,7 +38,9 @@ Work WorkOn(const fi_op_fetch_atomic& op) {
               [=, flags = op.flags] {
                 return FetchAtomicMessage(endpoint, message->get(), results->data(), nullptr, results->size(), flags);
               },
-          .endpoint = endpoint};
+          .endpoint = endpoint,
+          .context = op.msg.context,
+          .kind = FI_ATOMIC | FI_READ};
 }
 
 Work WorkOn(const fi_op_compare_atomic& op) {
@@ -47,26 +53,28 @@ Work WorkOn(const fi_op_compare_atomic& op) {
                 return CompareAtomicMessage(endpoint, message->get(), compares->data(), nullptr, compares->size(),
                                             results->data(), nullptr, results->size(), flags);
               },
-          .endpoint = endpoint};
+          .endpoint = endpoint,
+          .context = op.msg.context,
+          .kind = FI_ATOMIC | FI_READ};
 }
 
 // What a work is to do; `post` is empty where that is unknown. Buffers stay the program's until it is complete.
 Work WorkOf(const fi_deferred_work& work) {
   switch (work.op_type) {
     case FI_OP_RECV:
-      return WorkOn(*work.op.msg, ReceiveMessage);
+      return WorkOn(*work.op.msg, ReceiveMessage, FI_RECV | FI_MSG);
     case FI_OP_SEND:
-      return WorkOn(*work.op.msg, SendMessage);
+      return WorkOn(*work.op.msg, SendMessage, FI_SEND | FI_MSG);
     case FI_OP_TRECV:
-      return WorkOn(*work.op.tagged, ReceiveTaggedMessage);
+      return WorkOn(*work.op.tagged, ReceiveTaggedMessage, FI_RECV | FI_TAGGED);
     case FI_OP_TSEND:
-      return WorkOn(*work.op.tagged, SendTaggedMessage);
+      return WorkOn(*work.op.tagged, SendTaggedMessage, FI_SEND | FI_TAGGED);
     case FI_OP_READ:
-      return WorkOn(*work.op.rma, ReadMessage);
+      return WorkOn(*work.op.rma, ReadMessage, FI_READ | FI_RMA);
     case FI_OP_WRITE:
-      return WorkOn(*work.op.rma, WriteMessage);
+      return WorkOn(*work.op.rma, WriteMessage, FI_WRITE | FI_RMA);
     case FI_OP_ATOMIC:
-      return WorkOn(*work.op.atomic, AtomicMessage);
+      return WorkOn(*work.op.atomic, AtomicMessage, FI_ATOMIC | FI_WRITE);
     case FI_OP_FETCH_ATOMIC:
       return WorkOn(*work.op.fetch_atomic);
     case FI_OP_COMPARE_ATOMIC:
@@ -94,8 +102,10 @@ void DeferredQueue::Run() {
   running_ = true;
   for (bool again = true; again;) {
     again = false;
+    std::vector<const Endpoint*> full;  // that could take no more in this pass
     for (auto work = works_.begin(); work != works_.end();) {
-      if (work->trigger->value_ < work->threshold) {
+      const bool waits = work->endpoint != nullptr && std::ranges::find(full, work->endpoint) != full.end();
+      if (waits || work->trigger->value_ < work->threshold) {
         ++work;
         continue;
       }
@@ -103,10 +113,12 @@ void DeferredQueue::Run() {
       const ssize_t result = work->post();
       completion_ = nullptr;
       if (result == -FI_EAGAIN) {
+        full.push_back(work->endpoint);
         ++work;
         continue;
       }
       const bool is_over = work->counter != nullptr || result != 0;
+      if (result != 0) work->endpoint->TellUnposted(work->context, work->kind, static_cast<int>(-result));
       if (is_over && work->completion != nullptr) work->completion->Count(result == 0);
       again |= work->counter != nullptr || (is_over && work->completion != nullptr);  // a counter has changed
       work = works_.erase(work);

@@ -23,14 +23,17 @@ class DeferredQueue {
   struct Work {
     Counter* trigger = nullptr;
     uint64_t threshold = 0;
-    std::function<ssize_t()> post;       // -FI_EAGAIN: to be called again
-    const Endpoint* endpoint = nullptr;  // that it is posted on, or
-    const Counter* counter = nullptr;    // that it changes: then nothing completes later
-    Counter* completion = nullptr;       // counts the operation's completion too; may be nullptr
-    const void* id = nullptr;            // by which the program cancels it
+    std::function<ssize_t()> post;     // -FI_EAGAIN: to be called again
+    Endpoint* endpoint = nullptr;      // that it is posted on, or
+    const Counter* counter = nullptr;  // that it changes: then nothing completes later
+    Counter* completion = nullptr;     // counts the operation's completion too; may be nullptr
+    const void* id = nullptr;          // by which the program cancels it
+    void* context = nullptr;           // of an operation: for its completion if it cannot be posted,
+    uint64_t kind = 0;                 // and the flags of that
   };
   void Add(Work work);
-  // Posts what is due, in the order in which it was added.
+  // Posts what is due, in the order in which it was added: what an endpoint cannot take yet holds up all of it that
+  // follows. Of what it refuses its queue and counter tell.
   void Run();
   bool Cancel(const void* id);
   void Clear() { works_.clear(); }
@@ -80,10 +83,10 @@ class KeptMessage {
   std::vector<decltype(RemoteOf<Message>())> remote_;
 };
 
-// A call with FI_TRIGGER: its context says which counter it waits for.
+// A call with FI_TRIGGER: its context says which counter it waits for. `kind`: the flags of its completion.
 template <typename Message>
 ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
-                ssize_t (*post)(fid_ep*, const Message*, uint64_t)) {
+                ssize_t (*post)(fid_ep*, const Message*, uint64_t), uint64_t kind) {
   const auto* context = static_cast<const fi_triggered_context*>(message.context);
   if (context == nullptr || context->event_type != FI_TRIGGER_THRESHOLD) return -FI_ENOSYS;
   if ((flags & FI_INJECT) != 0) return -FI_EINVAL;  // nobody would have kept the bytes
@@ -96,7 +99,9 @@ ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
   queue.Add({.trigger = counter,
              .threshold = context->trigger.threshold.threshold,
              .post = [whole, kept, flags, post] { return post(whole, kept->get(), flags & ~FI_TRIGGER); },
-             .endpoint = whole});
+             .endpoint = whole,
+             .context = message.context,
+             .kind = kind});
   queue.Run();
   return 0;
 }

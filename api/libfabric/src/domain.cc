@@ -9,6 +9,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "api/cpp/src/variables.h"
 #include "api/libfabric/src/atomic.h"
@@ -106,6 +107,7 @@ bool Domain::TakeCompletions() {
   }
   std::array<api::Completion, 32> batch;
   const size_t count = paceline_.completions().Poll(batch.data(), batch.size());
+  drained_ |= count < batch.size();
   if (count == 0) return false;
   for (size_t i = 0; i < count; ++i) Hand(batch[i]);
   deferred_->Run();
@@ -132,7 +134,8 @@ void Domain::Progress() {
 }
 
 void Domain::CareForConnections() {
-  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks();
+  const bool drained = std::exchange(drained_, false);
+  for (Endpoint* endpoint : endpoints_) endpoint->CareForLinks(drained);
   if (passive_ != nullptr) passive_->Care();
 }
 
@@ -241,11 +244,9 @@ int NewDomain(fid_fabric* fabric, const fi_info& info, Places places, Domain** r
   domain->ops = &calls;
   domain->mr = &memory_calls;
   // With a progress thread too it looks after connections, which nobody else takes while the program does not call.
-  if (options->progress == api::ProgressMode::kManual || IsConnected(info)) {
-    if (const int error = domain->StartStandIn(); error != 0) {
-      delete domain;
-      return -error;
-    }
+  if (const int error = domain->StartStandIn(); error != 0) {
+    delete domain;
+    return -error;
   }
   *result = domain;
   return 0;

@@ -1,9 +1,9 @@
 // A domain: one context of Paceline, that all endpoints, queues and memory of the domain share. Whoever reads a queue
 // or a counter moves data for all of it.
 //
-// Thread rule: every call of the provider takes the Guard of its domain. With manual progress there is a second thread
-// even where the program promises to have but one: the stand-in.
-// Ownership: of the context and of operations; queues, endpoints and memory are the program's, who closes them first.
+// Thread rule: every call of the provider takes the Guard of its domain. There is a second thread even where the
+// program promises to have but one: the stand-in. Ownership: of the context and of operations; queues, endpoints and
+// memory are the program's, who closes them first.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -45,8 +45,8 @@ class Domain : public fid_domain {
     const std::lock_guard<std::recursive_mutex> lock_;
   };
 
-  // With manual progress, once: from now on data moves, slowly, also while the program does not call. Nonzero: why not,
-  // as FI_E*.
+  // Once: from now on data moves, slowly, and connections are taken also while the program does not call. Nonzero: why
+  // not, as FI_E*.
   int StartStandIn();
 
   // ---- under the guard
@@ -124,6 +124,7 @@ class Domain : public fid_domain {
   bool owes_ = false;     // see Owe
   bool present_ = false;  // the program has called since the stand-in last looked
   bool armed_ = false;    // since its last call: it may be waiting for the descriptor
+  bool drained_ = false;  // the context had no more completions, since connections were last cared for
   Pool<Operation> operations_;
   std::vector<Endpoint*> endpoints_;
   PassiveEndpoint* passive_ = nullptr;

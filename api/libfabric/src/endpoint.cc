@@ -222,7 +222,7 @@ Endpoint* Endpoint::ReceiverOf(uint32_t connection) {
   for (Endpoint* sharer : sharers_) {
     if (sharer->Has(connection)) return sharer;
   }
-  return sharers_.empty() ? this : sharers_.front();
+  return connection != 0 || sharers_.empty() ? this : sharers_.front();
 }
 
 Counter* Endpoint::CounterOf(uint64_t flags) const {
@@ -253,7 +253,8 @@ void Endpoint::Tell(Operation* operation, const api::Completion& completion) {
   Endpoint& told = *ReceiverOf(completion.connection);
   if (Counter* counter = told.CounterOf(operation->flags); counter != nullptr) counter->Count(success);
   if (operation->counter != nullptr) operation->counter->Count(success);
-  if (operation->staging != nullptr && !operation->staging->to.empty() && success) {
+  const bool has_arrived = success || status == api::OperationStatus::kTruncated;  // as far as there is room
+  if (operation->staging != nullptr && !operation->staging->to.empty() && has_arrived) {
     Scatter(operation->staging->bytes.get(), completion.bytes, operation->staging->to);
   }
   const Queue& queue = receive ? told.receive_queue_ : told.transmit_queue_;
@@ -280,6 +281,14 @@ void Endpoint::Tell(Operation* operation, const api::Completion& completion) {
     }
     cq->Push(entry);
   }
+}
+
+void Endpoint::TellUnposted(void* context, uint64_t kind, int error) {
+  const Endpoint& told = *ReceiverOf(0);
+  if (Counter* counter = told.CounterOf(kind); counter != nullptr) counter->Count(false);
+  const Queue& queue = (kind & FI_RECV) != 0 ? told.receive_queue_ : told.transmit_queue_;
+  if (!queue.cq) return;
+  queue.cq->Push({.fields = {.op_context = context, .flags = kind, .err = error, .prov_errno = error}});
 }
 
 bool Endpoint::TakeRemoteAccess(const api::Completion& completion, uint64_t kind) {

@@ -129,10 +129,12 @@ class Endpoint : public EndpointFid, public Usable {
   ssize_t Cancel(void* context);
 
   // ---- from the domain
-  void CareForLinks() {
-    if (enabled_) session_ == nullptr ? links_.Care() : CareForSession();
+  void CareForLinks(bool drained) {
+    if (enabled_) session_ == nullptr ? links_.Care(drained) : CareForSession();
   }
   void Complete(Operation* operation, const api::Completion& completion);
+  // That an operation of `kind`, which waited for a counter, could not be posted: `error`, as FI_E*.
+  void TellUnposted(void* context, uint64_t kind, int error);
   // What a peer has done in memory of ours, `kind` FI_REMOTE_READ or FI_REMOTE_WRITE; false: of another endpoint.
   bool TakeRemoteAccess(const api::Completion& completion, uint64_t kind);
 
@@ -156,7 +158,8 @@ class Endpoint : public EndpointFid, public Usable {
   static uint8_t* Stage(Operation* operation, size_t bytes);
   Counter* CounterOf(uint64_t flags) const;
   Operation* NewOperation(void* context, uint64_t flags, uint64_t kind);
-  // Whose queue and counters a receive of ours is told to: of a shared one, those of the endpoint that it came to.
+  // Whose queue and counters a receive of ours is told to: of a shared one, those of the endpoint that it came to, of
+  // the first where it came to none (0); ours, which are none, where that one is closed.
   Endpoint* ReceiverOf(uint32_t connection);
   ssize_t Peek(const Receive& receive);
   ssize_t PostClaimed(const Receive& receive);

@@ -37,6 +37,7 @@ bool Links::closed() const {
 void Links::Abort() {
   for (const auto& [id, link] : links_) link->connection.Abort();
   by_slot_.clear();
+  over_.clear();
   links_.clear();
 }
 
@@ -61,7 +62,7 @@ api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
     }
     const uint32_t id = connection->id();
     auto fresh = std::make_unique<Link>(
-        Link{.connection = *std::move(connection), .address = target, .peer = peer, .slot = slot});
+        Link{.connection = *std::move(connection), .address = target, .peer = peer, .context = context, .slot = slot});
     SetLinkAt(slot, fresh.get());
     links_[id] = std::move(fresh);
     return nullptr;
@@ -73,7 +74,7 @@ api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
   }
   if (state == ConnectionState::kClosed) {
     *error = -ErrorOf(link->connection.close_code());
-    Drop(link);
+    End(link);
   }
   return nullptr;
 }
@@ -83,7 +84,11 @@ fi_addr_t Links::PeerOf(uint32_t connection) const {
   return found == links_.end() ? FI_ADDR_NOTAVAIL : found->second->peer;
 }
 
-void Links::Care() {
+void Links::Care(bool drained) {
+  if (drained) {
+    for (const uint32_t id : over_) links_.erase(id);
+    over_.clear();
+  }
   while (listener_.has_value()) {
     auto connection = listener_->Accept();
     if (!connection.has_value()) break;
@@ -99,8 +104,9 @@ void Links::Care() {
   Link* link = found->second.get();
   const ConnectionState state = link->connection.state();
   if (state == ConnectionState::kEstablished) link->was_established = true;
-  // Of an attempt that failed Reach tells.
-  if (state == ConnectionState::kClosed && link->was_established) Drop(link);
+  // Of an attempt that failed Reach tells, while the peer has its address.
+  const bool untold = !link->was_established && link->slot != kNoSlot;
+  if (state == ConnectionState::kClosed && !link->over && !untold) End(link);
 }
 
 void Links::Accept(api::Connection connection) {
@@ -119,13 +125,13 @@ void Links::Accept(api::Connection connection) {
   links_[id] = std::move(link);
 }
 
-void Links::Drop(Link* link) {
+void Links::End(Link* link) {
   const fi_addr_t peer = link->peer;
   const uint64_t slot = link->slot;
-  const bool was_established = link->was_established;
   if (LinkAt(slot) == link) SetLinkAt(slot, nullptr);
-  links_.erase(link->connection.id());
-  if (!was_established || peer == FI_ADDR_NOTAVAIL) return;
+  link->over = true;
+  over_.push_back(link->connection.id());
+  if (!link->was_established || peer == FI_ADDR_NOTAVAIL) return;
   for (const auto& [id, other] : links_) {
     if (other->peer != peer || other->connection.state() != ConnectionState::kEstablished) continue;
     if (other->slot == slot && LinkAt(slot) == nullptr) SetLinkAt(slot, other.get());
@@ -146,9 +152,10 @@ void Links::OnInserted(const Address& address, fi_addr_t index) {
   for (const auto& [id, link] : links_) {
     if (link->address != address) continue;
     link->peer = index;
-    link->slot = SlotOf(index, 0);
-    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
     link->connection.SetSource(index);
+    if (!link->was_established || link->over) continue;  // an attempt for an address that was removed: nobody's
+    link->slot = SlotOf(index, link->context);
+    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
   }
 }
 

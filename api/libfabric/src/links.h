@@ -50,8 +50,9 @@ class Links {
   bool Has(uint32_t connection) const { return links_.contains(connection); }
 
   // Takes connections that peers have made, and looks at one of the known: those that are over are let go, and receives
-  // from a lost peer fail. To be called now and then.
-  void Care();
+  // from a lost peer fail. They stay known for what they have still brought, until the context's queue of completions
+  // has been found empty. To be called now and then; `drained`: it has been since the last call.
+  void Care(bool drained);
 
   void OnInserted(const Address& address, fi_addr_t index);
   void OnRemoved(const Address& address, fi_addr_t index);
@@ -62,11 +63,13 @@ class Links {
     api::Connection connection;
     Address address;
     fi_addr_t peer = FI_ADDR_NOTAVAIL;
+    uint64_t context = 0;  // of the peer's, that it leads to
     uint64_t slot = kNoSlot;
     bool was_established = false;
+    bool over = false;  // known only for what it has brought
   };
   void Accept(api::Connection connection);
-  void Drop(Link* link);
+  void End(Link* link);
   // Peers have a slot for each of their receive contexts.
   uint64_t SlotOf(fi_addr_t peer, uint64_t context) const;
   Link* LinkAt(uint64_t slot) const { return slot < by_slot_.size() ? by_slot_[slot] : nullptr; }
@@ -81,6 +84,7 @@ class Links {
   absl::flat_hash_map<uint32_t, std::unique_ptr<Link>> links_;  // by number of the connection
   std::vector<Link*> by_slot_;                                  // where to send
   std::vector<uint32_t> rounds_;                                // numbers still to be looked at
+  std::vector<uint32_t> over_;                                  // numbers of those that are over
 };
 
 }  // namespace paceline::libfabric

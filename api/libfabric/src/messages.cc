@@ -18,6 +18,7 @@ Tag Tagged(uint64_t tag, uint64_t ignore = 0) { return {.kind = FI_TAGGED, .tag 
 // The call again, as libfabric's structure of it, when its counter is there.
 ssize_t Await(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, void* context, uint64_t flags,
               uint64_t data, bool sends) {
+  const uint64_t kind = (sends ? FI_SEND : FI_RECV) | tag.kind;
   if (tag.kind == FI_TAGGED) {
     const fi_msg_tagged message = {.msg_iov = vector.data(),
                                    .iov_count = vector.size(),
@@ -26,11 +27,11 @@ ssize_t Await(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, v
                                    .ignore = tag.ignore,
                                    .context = context,
                                    .data = data};
-    return Trigger(endpoint, message, flags, sends ? SendTaggedMessage : ReceiveTaggedMessage);
+    return Trigger(endpoint, message, flags, sends ? SendTaggedMessage : ReceiveTaggedMessage, kind);
   }
   const fi_msg message = {
       .msg_iov = vector.data(), .iov_count = vector.size(), .addr = peer, .context = context, .data = data};
-  return Trigger(endpoint, message, flags, sends ? SendMessage : ReceiveMessage);
+  return Trigger(endpoint, message, flags, sends ? SendMessage : ReceiveMessage, kind);
 }
 
 ssize_t PostReceive(fid_ep* endpoint, Vector vector, fi_addr_t peer, const Tag& tag, void* context, uint64_t flags) {

@@ -8,7 +8,9 @@ namespace {
 
 // `flags`: with FI_READ or FI_WRITE.
 ssize_t PostMessage(fid_ep* endpoint, const fi_msg_rma* message, uint64_t flags) {
-  if ((flags & FI_TRIGGER) != 0) return Trigger(endpoint, *message, flags, PostMessage);
+  if ((flags & FI_TRIGGER) != 0) {
+    return Trigger(endpoint, *message, flags, PostMessage, FI_RMA | (flags & (FI_READ | FI_WRITE)));
+  }
   if (message->rma_iov_count != 1) return -FI_EINVAL;
   const Vector local(message->msg_iov, message->iov_count);
   if (BytesOf(local) != message->rma_iov->len) return -FI_EINVAL;

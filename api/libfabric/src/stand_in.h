@@ -1,7 +1,7 @@
 // Moves a domain's data while its program does not. With manual progress a program that computes for long calls nobody,
 // and would look dead to its peers after their time-out, though it only has other things to do; who sends to it would
-// wait for as long, and send again what has not been acknowledged. So a thread looks from time to time whether the
-// program has been here, and moves data if not.
+// wait for as long, and send again what has not been acknowledged. With a progress thread nobody takes connections
+// meanwhile. So a thread looks from time to time whether the program has been here, and moves data if not.
 //
 // Thread rule: made and destroyed by the domain's owner; `tick` is called from the thread of its own.
 #pragma once

@@ -1,4 +1,4 @@
-// A program with manual progress that does not call for a while, or that finds something whenever it does.
+// A program that does not call for a while, or that finds something whenever it does.
 #include <poll.h>
 
 #include <chrono>
@@ -57,6 +57,27 @@ TEST_F(AbsenceTest, IsNotTakenForDeath) {
       EXPECT_EQ(in, out);
     }
   }
+}
+
+// With a progress thread: it moves data, but takes no connections.
+TEST_F(AbsenceTest, KeepsNobodyFromItsMemory) {
+  Open([](fi_info& hints) {
+    hints.caps |= FI_MSG | FI_RMA;
+    hints.domain_attr->data_progress = hints.domain_attr->control_progress = FI_PROGRESS_AUTO;
+  });
+  uint64_t memory = 0;
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(b_.domain, &memory, sizeof(memory), FI_REMOTE_WRITE, 0, 3, 0, &region, nullptr), 0);
+  const uint64_t out = 7;
+  ssize_t result;
+  do {
+    a_.Read();
+    result = fi_write(a_.endpoint, &out, sizeof(out), nullptr, a_.peer, 0, 3, nullptr);
+  } while (result == -FI_EAGAIN);
+  ASSERT_EQ(result, 0) << fi_strerror(static_cast<int>(-result));
+  EXPECT_EQ(TakeAlone().err, 0);
+  EXPECT_EQ(memory, out);
+  EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
 TEST_F(AbsenceTest, WhatComesMeanwhileWakesWhoWaitsForTheDescriptor) {

@@ -1,6 +1,7 @@
 // What is left of an endpoint, and of what it uses, when the program closes it.
 #include <rdma/fi_trigger.h>
 
+#include <chrono>
 #include <thread>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -11,17 +12,51 @@ namespace {
 class ClosingTest : public FabricTest {
  protected:
   // Another endpoint in the domain of `side`, with its queue and addresses.
-  static fid_ep* AnotherIn(Side& side, fid_ep* shared = nullptr) {
+  static fid_ep* AnotherIn(Side& side, fid_ep* shared = nullptr, fid_cq* queue = nullptr) {
     fid_ep* endpoint = nullptr;
     EXPECT_EQ(fi_endpoint(side.domain, side.info.get(), &endpoint, nullptr), 0);
     EXPECT_EQ(fi_ep_bind(endpoint, &side.av->fid, 0), 0);
-    EXPECT_EQ(fi_ep_bind(endpoint, &side.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    EXPECT_EQ(fi_ep_bind(endpoint, queue == nullptr ? &side.cq->fid : &queue->fid, FI_TRANSMIT | FI_RECV), 0);
     if (shared != nullptr) {
       EXPECT_EQ(fi_ep_bind(endpoint, &shared->fid, 0), 0);
     }
     EXPECT_EQ(fi_enable(endpoint), 0);
     return endpoint;
   }
+  static fid_cq* NewQueue(Side& side) {
+    fid_cq* queue = nullptr;
+    fi_cq_attr attributes = {.format = FI_CQ_FORMAT_TAGGED};
+    EXPECT_EQ(fi_cq_open(side.domain, &attributes, &queue, nullptr), 0);
+    return queue;
+  }
+  // Until LetGoOn completions wait in the context of b, as one of its queues is full.
+  void HoldUp() {
+    constexpr int kRoom = 8192;
+    full_ = NewQueue(b_);
+    fills_ = AnotherIn(b_, nullptr, full_);
+    int in = 0;
+    for (int i = 0; i < kRoom; ++i) {
+      ASSERT_EQ(fi_recv(fills_, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, &in), 0);
+      ASSERT_EQ(fi_cancel(&fills_->fid, &in), 0);
+      b_.Read();
+    }
+  }
+  void LetGoOn() {
+    fi_cq_err_entry error{};
+    while (fi_cq_readerr(full_, &error, 0) == 1) continue;
+    ASSERT_EQ(fi_close(&fills_->fid), 0);
+    ASSERT_EQ(fi_close(&full_->fid), 0);
+  }
+  // Until b has seen its end.
+  void CloseA() {
+    ASSERT_EQ(fi_close(&a_.endpoint->fid), 0);
+    a_.endpoint = nullptr;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    while (std::chrono::steady_clock::now() < end) b_.Read();
+  }
+
+  fid_cq* full_ = nullptr;
+  fid_ep* fills_ = nullptr;
 };
 
 TEST_F(ClosingTest, WhatAnEndpointHadPostedIsOverBeforeItIsGone) {
@@ -63,6 +98,89 @@ TEST_F(ClosingTest, NothingIsSentAfterItsEndpointIsClosed) {
   EXPECT_NE(end.err, 0);
   EXPECT_TRUE(a_.completions.empty());
   EXPECT_EQ(fi_close(&shared->fid), 0);
+}
+
+TEST_F(ClosingTest, WhatAPeerHasWrittenIsToldAfterItsEnd) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_RMA | FI_RMA_EVENT | FI_SOURCE; });
+  uint64_t memory = 0;
+  fid_mr* region = nullptr;
+  ASSERT_EQ(fi_mr_reg(b_.domain, &memory, sizeof(memory), FI_REMOTE_WRITE, 0, 3, 0, &region, nullptr), 0);
+  const uint64_t out = 5;
+  const auto write = [&](uint64_t data) {
+    Post([&] { return fi_writedata(a_.endpoint, &out, 8, nullptr, data, a_.peer, 0, 3, nullptr); });
+    EXPECT_EQ(Take(a_).err, 0);
+  };
+  write(0);
+  Take(b_);
+  HoldUp();
+  for (uint64_t data = 1; data <= 3; ++data) write(data);
+  CloseA();
+  EXPECT_TRUE(b_.completions.empty());
+  LetGoOn();
+  b_.Read();
+  ASSERT_EQ(b_.completions.size(), 3u);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(b_.completions[i].data, i + 1);
+    EXPECT_EQ(b_.sources[i], b_.peer);
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+// Two endpoints of b share their receives, each with a queue of its own; a has sent to the second, and been held up.
+class SharedClosingTest : public ClosingTest {
+ protected:
+  void SetUp() override {
+    Open();
+    ASSERT_EQ(fi_srx_context(b_.domain, nullptr, &shared_, nullptr), 0);
+    queue_of_first_ = NewQueue(b_);
+    first_ = AnotherIn(b_, shared_, queue_of_first_);
+    second_ = AnotherIn(b_, shared_);
+    uint8_t name[64];
+    size_t size = sizeof(name);
+    ASSERT_EQ(fi_getname(&second_->fid, name, &size), 0);
+    ASSERT_EQ(fi_av_insert(a_.av, name, 1, &to_second_, 0, nullptr), 1);
+    for (int& one : in_) ASSERT_EQ(fi_recv(shared_, &one, sizeof(one), nullptr, FI_ADDR_UNSPEC, &one), 0);
+    Send();
+    Take(b_);
+    HoldUp();
+    Send();
+    Send();
+  }
+  void Send() {
+    const int out = 7;
+    Post([&] { return fi_send(a_.endpoint, &out, sizeof(out), nullptr, to_second_, nullptr); });
+    EXPECT_EQ(Take(a_).err, 0);
+  }
+  void ExpectNothingForFirst() {
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_read(queue_of_first_, &entry, 1), -FI_EAGAIN);
+    EXPECT_EQ(fi_close(&first_->fid), 0);
+    EXPECT_EQ(fi_close(&queue_of_first_->fid), 0);
+    EXPECT_EQ(fi_close(&shared_->fid), 0);
+  }
+
+  fid_ep *shared_ = nullptr, *first_ = nullptr, *second_ = nullptr;
+  fid_cq* queue_of_first_ = nullptr;
+  fi_addr_t to_second_ = FI_ADDR_NOTAVAIL;
+  int in_[3] = {};
+};
+
+TEST_F(SharedClosingTest, WhatAPeerHasSentIsToldToItsReceiverAfterItsEnd) {
+  CloseA();
+  LetGoOn();
+  b_.Read();
+  EXPECT_EQ(b_.completions.size(), 2u);
+  for (const fi_addr_t source : b_.sources) EXPECT_EQ(source, b_.peer);
+  EXPECT_EQ(fi_close(&second_->fid), 0);
+  ExpectNothingForFirst();
+}
+
+TEST_F(SharedClosingTest, WhatCameToAClosedEndpointIsToldToNoOther) {
+  EXPECT_EQ(fi_close(&second_->fid), 0);
+  LetGoOn();
+  b_.Read();
+  EXPECT_TRUE(b_.completions.empty());
+  ExpectNothingForFirst();
 }
 
 TEST_F(ClosingTest, WhatIsBoundStaysOpen) {

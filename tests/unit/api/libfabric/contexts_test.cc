@@ -2,13 +2,18 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
 
 namespace paceline::libfabric {
 namespace {
+
+constexpr size_t kMorePieces = 9;  // than one operation has
 
 class ContextsTest : public FabricTest {
  protected:
@@ -95,7 +100,7 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
   }
   ASSERT_EQ(fi_av_insert(sides[0].av, NameOf(sides[1].whole).data(), 1, &sides[0].peer, 0, nullptr), 1);
   ASSERT_EQ(fi_av_insert(sides[1].av, NameOf(sides[0].whole).data(), 1, &sides[1].peer, 0, nullptr), 1);
-  for (int s = 0; s < 2; ++s) {
+  const auto send_to_all = [&](int s, int distance) {
     Scalable &from = sides[s], &to = sides[1 - s];
     for (int i = 0; i < kContexts; ++i) {
       int in = 0;
@@ -103,13 +108,18 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
       Post([&] { return fi_trecv(to.receive[i], &in, sizeof(in), nullptr, to.peer, 5, 0, &in); });
       const fi_addr_t there = fi_rx_addr(from.peer, i, kBits);
       // At once, whether or not there is a connection: the other side is moved by its stand-in meanwhile.
-      ASSERT_EQ(fi_tsend(from.transmit[(i + 1) % kContexts], &out, sizeof(out), nullptr, there, 5, nullptr), 0);
+      ASSERT_EQ(fi_tsend(from.transmit[(i + distance) % kContexts], &out, sizeof(out), nullptr, there, 5, nullptr), 0);
       EXPECT_EQ(Take(*owners[1 - s]).op_context, &in);
       EXPECT_EQ(in, out);
       EXPECT_EQ(source_, to.peer);
       EXPECT_EQ(Take(*owners[s]).err, 0);
     }
-  }
+  };
+  for (int s = 0; s < 2; ++s) send_to_all(s, 1);
+  // A connection leads to the same context when the peer has another index.
+  ASSERT_EQ(fi_av_remove(sides[0].av, &sides[0].peer, 1, 0), 0);
+  ASSERT_EQ(fi_av_insert(sides[0].av, NameOf(sides[1].whole).data(), 1, &sides[0].peer, 0, nullptr), 1);
+  send_to_all(0, 2);
   for (Scalable& side : sides) {
     for (fid_ep* part : side.transmit) EXPECT_EQ(fi_close(&part->fid), 0);
     for (fid_ep* part : side.receive) EXPECT_EQ(fi_close(&part->fid), 0);
@@ -163,6 +173,99 @@ TEST_F(ContextsTest, ATriggeredSendWaitsForItsCounter) {
   EXPECT_EQ(in[1], 2);
   EXPECT_EQ(Take(a_).op_context, &context);
   EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+// They are due before there is a connection, which comes while they are looked through.
+TEST_F(ContextsTest, TriggeredSendsKeepTheirOrder) {
+  constexpr size_t kSends = 4000;
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TRIGGER; });
+  fid_cntr* counter = NewCounter(a_);
+  std::vector<size_t> in(kSends), out(kSends);
+  std::vector<fi_triggered_context> contexts(kSends);
+  for (size_t i = 0; i < kSends; ++i) {
+    Post([&] { return fi_recv(b_.endpoint, &in[i], sizeof(in[i]), nullptr, FI_ADDR_UNSPEC, nullptr); });
+    out[i] = i;
+    contexts[i] = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {counter, 1}}};
+    iovec from = {&out[i], sizeof(out[i])};
+    const fi_msg message = {.msg_iov = &from, .iov_count = 1, .addr = a_.peer, .context = &contexts[i]};
+    ASSERT_EQ(fi_sendmsg(a_.endpoint, &message, FI_TRIGGER), 0);
+  }
+  EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+  // b's stand-in takes the connection at any time.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (a_.completions.size() < kSends && std::chrono::steady_clock::now() < end) a_.Read();
+  for (size_t i = 0; i < kSends; ++i) ASSERT_EQ(Take(b_).err, 0);
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(ContextsTest, WhatCannotBePostedWhenItIsDueEndsInAnError) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER; });
+  fid_cntr *start = NewCounter(a_), *failed = NewCounter(a_), *work_failed = NewCounter(a_);
+  fid_ep* from = nullptr;
+  ASSERT_EQ(fi_endpoint(a_.domain, a_.info.get(), &from, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(from, &a_.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(from, &a_.cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION), 0);
+  ASSERT_EQ(fi_ep_bind(from, &failed->fid, FI_SEND | FI_RECV | FI_READ | FI_WRITE), 0);
+  ASSERT_EQ(fi_enable(from), 0);
+  const fi_addr_t nobody = a_.peer + 1;
+  uint64_t value = 0;
+  iovec memory[kMorePieces];
+  std::fill(std::begin(memory), std::end(memory), iovec{&value, 1});
+  fi_rma_iov remote = {.addr = 0, .len = 1, .key = 1};
+  fi_ioc element = {&value, 1};
+  fi_rma_ioc target = {.addr = 0, .count = 1, .key = 1};
+  const auto expect = [&](void* context, uint64_t flags) {
+    const fi_cq_err_entry error = Take(a_);
+    EXPECT_EQ(error.err, FI_EINVAL);
+    EXPECT_EQ(error.op_context, context);
+    EXPECT_EQ(error.flags, flags);
+  };
+  fi_triggered_context context = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {start, 1}}};
+  const fi_msg message = {.msg_iov = memory, .iov_count = 1, .addr = nobody, .context = &context};
+  const fi_msg_tagged tagged = {.msg_iov = memory, .iov_count = 1, .addr = nobody, .context = &context};
+  const fi_msg too_many = {.msg_iov = memory, .iov_count = kMorePieces, .addr = nobody, .context = &context};
+  const fi_msg_rma rma = {
+      .msg_iov = memory, .iov_count = 1, .addr = nobody, .rma_iov = &remote, .rma_iov_count = 1, .context = &context};
+  const fi_msg_atomic atomic = {.msg_iov = &element,
+                                .iov_count = 1,
+                                .addr = nobody,
+                                .rma_iov = &target,
+                                .rma_iov_count = 1,
+                                .datatype = FI_UINT64,
+                                .op = FI_SUM,
+                                .context = &context};
+  ASSERT_EQ(fi_sendmsg(from, &message, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_tsendmsg(from, &tagged, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_recvmsg(from, &too_many, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_readmsg(from, &rma, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_writemsg(from, &rma, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_atomicmsg(from, &atomic, FI_TRIGGER), 0);
+  fi_op_msg op = {.ep = from, .msg = message};
+  op.msg.context = &op;
+  fi_op_fetch_atomic fetch = {.ep = from, .msg = atomic, .fetch = {.msg_iov = &element, .iov_count = 1}};
+  fi_deferred_work work = {.threshold = 1, .triggering_cntr = start, .completion_cntr = work_failed};
+  work.op_type = FI_OP_SEND;
+  work.op.msg = &op;
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &work), 0);
+  work.op_type = FI_OP_FETCH_ATOMIC;
+  work.op.fetch_atomic = &fetch;
+  ASSERT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &work), 0);
+  EXPECT_EQ(fi_cntr_add(start, 1), 0);
+  ASSERT_TRUE(Until([&] { return a_.completions.size() == 8; }));
+  expect(&context, FI_SEND | FI_MSG);
+  expect(&context, FI_SEND | FI_TAGGED);
+  expect(&context, FI_RECV | FI_MSG);
+  expect(&context, FI_READ | FI_RMA);
+  expect(&context, FI_WRITE | FI_RMA);
+  expect(&context, FI_ATOMIC | FI_WRITE);
+  expect(&op, FI_SEND | FI_MSG);
+  expect(&context, FI_ATOMIC | FI_READ);
+  EXPECT_EQ(fi_cntr_readerr(failed), 8u);
+  EXPECT_EQ(fi_cntr_read(failed), 0u);
+  EXPECT_EQ(fi_cntr_readerr(work_failed), 2u);
+  EXPECT_EQ(fi_close(&from->fid), 0);
+  for (fid_cntr* counter : {start, failed, work_failed}) EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
 TEST_F(ContextsTest, AnAliasIsTheEndpointWithFlagsOfItsOwn) {

@@ -120,6 +120,19 @@ TEST_F(MessageTest, ALongerMessageIsTruncatedWithAnError) {
   EXPECT_EQ(error.olen, 15u);
 }
 
+TEST_F(MessageTest, ATruncatedMessageFillsAllPieces) {
+  Open();
+  char in[] = "--------";
+  const iovec pieces[] = {{in, 3}, {in + 4, 2}};
+  Post([&] { return fi_recvv(b_.endpoint, pieces, nullptr, 2, FI_ADDR_UNSPEC, in); });
+  Post([&] { return fi_inject(a_.endpoint, "0123456789", 10, a_.peer); });
+  const fi_cq_err_entry error = Take(b_);
+  EXPECT_EQ(error.err, FI_ETRUNC);
+  EXPECT_EQ(error.len, 5u);
+  EXPECT_EQ(error.olen, 5u);
+  EXPECT_STREQ(in, "012-34--");
+}
+
 TEST_F(MessageTest, AReceiveWithoutMemoryHasRoomForNothing) {
   Open();
   int context = 0;

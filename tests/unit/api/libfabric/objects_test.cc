@@ -1,6 +1,8 @@
 // What is offered, address vectors, event queues, waiting and poll sets, through libfabric.
 #include <poll.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -80,6 +82,35 @@ TEST_F(ObjectsTest, AddressesAreInsertedLookedUpToldAndRemoved) {
   EXPECT_EQ(fi_av_insert(a_.av, damaged.data(), 1, &again, FI_SYNC_ERR, &error), 0);
   EXPECT_EQ(again, FI_ADDR_NOTAVAIL);
   EXPECT_EQ(error, FI_EINVAL);
+}
+
+// The attempt that was made for it has come to nothing while it was gone.
+TEST_F(ObjectsTest, AnAddressThatComesBackIsTriedAnew) {
+  setenv("PACELINE_CONNECT_TIMEOUT_MS", "500", 1);
+  Open();
+  unsetenv("PACELINE_CONNECT_TIMEOUT_MS");
+  const auto name = b_.Name();
+  b_.Close();
+  const auto inject = [&] { return fi_inject(a_.endpoint, "x", 1, a_.peer); };
+  const auto wait = [&](int millis) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(millis);
+    while (std::chrono::steady_clock::now() < end) a_.Read();
+  };
+  const auto insert = [&] { ASSERT_EQ(fi_av_insert(a_.av, name.data(), 1, &a_.peer, 0, nullptr), 1); };
+  ASSERT_EQ(inject(), -FI_EAGAIN);
+  ASSERT_EQ(fi_av_remove(a_.av, &a_.peer, 1, 0), 0);
+  wait(700);
+  insert();
+  EXPECT_EQ(inject(), -FI_EAGAIN);
+  // Nor has the attempt that is under way anything to do with it.
+  wait(350);
+  ASSERT_EQ(fi_av_remove(a_.av, &a_.peer, 1, 0), 0);
+  insert();
+  EXPECT_EQ(inject(), -FI_EAGAIN);
+  wait(250);
+  EXPECT_EQ(inject(), -FI_EAGAIN);
+  wait(500);
+  EXPECT_EQ(inject(), -FI_ETIMEDOUT);
 }
 
 TEST_F(ObjectsTest, AnAddressVectorTellsAnEventQueue) {
