@@ -18,12 +18,13 @@ void Comm::Close(std::unique_ptr<Comm> comm) {
   const std::shared_ptr<Device> device = std::move(comm->keep_);  // ends after the lock, perhaps with the device
   const auto lock = device->Lock();
   comm->retired_ = true;
+  const bool unfinished = comm->operations_ > 0 || !comm->waiting_.empty();
   comm->AbandonCopies();
-  // Unfinished operations end at once and the peer is told. Without any, a receiving comm closes in order; a sending
-  // one waits for its peer to do so, see above.
-  if (comm->operations_ > 0) {
+  // Unfinished operations end at once and the peer is told. Without any it is told in order; but where complete sends
+  // may still wait there for their receive, it has to close first.
+  if (unfinished) {
     comm->connection_.Abort();
-  } else if (comm->direction_ == Direction::kReceive) {
+  } else if (comm->direction_ == Direction::kReceive || device->matched_sends()) {
     comm->connection_.Close();
   }
   Device& busy = *device;
@@ -45,6 +46,7 @@ Request* Comm::NewRequest() {
   request->comm = this;
   request->unfinished = 0;
   request->failed = false;
+  request->told = false;
   request->error.clear();
   return request;
 }

@@ -3,9 +3,8 @@
 //
 // How NCCL's rules are met. Sends meet the receives of a group by tag, in posting order per tag: that is what the
 // connection does with tags, so a slot of a group is a receive of its own, and equal tags take the slots in order. A
-// send completes when its receive has it (ContextOptions::matched_sends), so that a sender may close and end at once.
-// Empty messages are the exception: they may wait at the peer for their receive, so a sending comm that NCCL closes
-// keeps its connection until the peer closes too, or the device ends.
+// send completes when its receive has it (ContextOptions::matched_sends), so that a sender may close and end at once,
+// and a peer that expects more of it learns so.
 //
 // Memory of a GPU that no card reaches travels through buffers of its own, of which there is a bounded amount. So that
 // no operation waits for a buffer that only something behind it would give back, here or at a peer: the oldest
@@ -55,6 +54,7 @@ struct Request {
   int count = 0;       // parts
   int unfinished = 0;  // parts whose operation is not complete
   bool failed = false;
+  bool told = false;  // that it has failed, with parts unfinished: gone for NCCL, freed with the last of them
   std::string error;
   std::array<Part, kMaxReceives> parts;
 };
@@ -77,7 +77,7 @@ class Comm {
   // A send, or a group of 1 to kMaxReceives receives. *request is nullptr where there is no room: call again.
   abi::Result Post(const Slot* slots, int count, Request** request);
   // Always writes *done. `bytes` (may be nullptr): per part, once done. A request that is done, or that failed, is
-  // gone.
+  // gone; it fails with the first of its parts, and buffers of the others are in use until the comm is closed.
   abi::Result Test(Request* request, int* done, int* bytes);
 
   // What receives with these handles (nullptr among them: none) have said to be done is visible to the GPUs' kernels

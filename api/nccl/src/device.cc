@@ -32,7 +32,7 @@ api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, co
   if (own.key_file.empty()) own.key_file = "none";  // said here, in NCCL's log
   auto context = api::Context::Create(own);
   if (!context.ok()) return context.status();
-  std::shared_ptr<Device> device(new Device(*std::move(context), nic, number, std::move(gpus)));
+  std::shared_ptr<Device> device(new Device(*std::move(context), nic, number, own, std::move(gpus)));
   if (own.progress == api::ProgressMode::kThread) return device;
   device->stop_descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (device->stop_descriptor_ < 0) {
@@ -42,9 +42,10 @@ api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, co
   return device;
 }
 
-Device::Device(api::Context context, const Nic& nic, int number, GpuPlan gpus)
+Device::Device(api::Context context, const Nic& nic, int number, const api::ContextOptions& options, GpuPlan gpus)
     : number_(number),
       name_(nic.name),
+      matched_sends_(options.matched_sends),
       gpus_(std::move(gpus)),
       context_(std::make_unique<api::Context>(std::move(context))) {}
 

@@ -56,6 +56,7 @@ class Device {
     Pass();
   }
   api::Context& context() { return *context_; }
+  bool matched_sends() const { return matched_sends_; }
   const GpuPlan& gpus() const { return gpus_; }
   // Made at the first call for this GPU, for which gpus() has a driver; valid as long as the device.
   api::Result<const GpuCopies*> CopiesFor(int gpu);
@@ -73,7 +74,7 @@ class Device {
   void Retire(std::unique_ptr<Comm> comm);
 
  private:
-  Device(api::Context context, const Nic& nic, int number, GpuPlan gpus);
+  Device(api::Context context, const Nic& nic, int number, const api::ContextOptions& options, GpuPlan gpus);
   bool Pass();  // true: something happened
   void Reap();
   void Keep();
@@ -81,6 +82,7 @@ class Device {
   std::mutex mutex_;
   const int number_;
   const std::string name_;
+  const bool matched_sends_;
   const GpuPlan gpus_;
   std::map<int, GpuCopies> copies_;                                         // by GPU
   std::map<int, std::unique_ptr<gpudirect::PrimaryContext>> gpu_contexts_;  // by GPU

@@ -215,15 +215,18 @@ void Comm::Finish(Part* part, bool ok, size_t bytes, const std::string& error) {
   Request* request = part->request;
   part->bytes = bytes;
   --request->unfinished;
-  if (ok || request->failed) return;
-  request->failed = true;
-  request->error = error;
+  if (!ok && !request->failed) {
+    request->failed = true;
+    request->error = error;
+  }
+  if (request->told && request->unfinished == 0) Free(request);
 }
 
 abi::Result Comm::Test(Request* request, int* done, int* bytes) {
   *done = 0;
   if (request->unfinished > 0) device_->Progress();
-  if (request->unfinished > 0) return abi::Result::kSuccess;
+  // One that has failed is told at once: the other slots of a group may never be filled.
+  if (request->unfinished > 0 && !request->failed) return abi::Result::kSuccess;
   *done = 1;
   StopEvents(request);
   for (int i = 0; bytes != nullptr && i < request->count; ++i) {
@@ -236,7 +239,11 @@ abi::Result Comm::Test(Request* request, int* done, int* bytes) {
          (reason.empty() ? "" : " (connection " + reason + ")"));
     result = abi::Result::kRemoteError;
   }
-  Free(request);
+  if (request->unfinished > 0) {
+    request->told = true;
+  } else {
+    Free(request);
+  }
   return result;
 }
 

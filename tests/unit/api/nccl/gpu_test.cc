@@ -34,13 +34,6 @@ size_t OpenDescriptors() {
 
 class GpuTest : public PluginFixture {
  protected:
-  ~GpuTest() override {
-    for (const std::string& name : set_) unsetenv(name.c_str());
-  }
-  void Set(const std::string& name, const std::string& value) {
-    setenv(name.c_str(), value.c_str(), 1);
-    set_.push_back(name);
-  }
   void Begin(int version = 0) {
     // Loaded before the plugin asks for them, both libraries are those that it finds under their names.
     void* library = dlopen(PACELINE_FAKE_IBVERBS, RTLD_NOW);
@@ -141,7 +134,6 @@ class GpuTest : public PluginFixture {
   }
 
  private:
-  std::vector<std::string> set_;
   std::vector<DevicePointer> memory_;
   const char* (*violation_)() = nullptr;
   size_t (*objects_)() = nullptr;

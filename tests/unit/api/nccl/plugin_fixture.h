@@ -61,6 +61,14 @@ inline size_t ThreadsOnceEnded(size_t wanted) {
 
 class PluginFixture : public ::testing::Test {
  protected:
+  ~PluginFixture() override {
+    for (const std::string& name : set_) unsetenv(name.c_str());
+  }
+  // In the environment, until the test ends.
+  void Set(const std::string& name, const std::string& value) {
+    setenv(name.c_str(), value.c_str(), 1);
+    set_.push_back(name);
+  }
   // The plugin of this version, or the newest it has (0), initialised.
   void Start(int version, abi::Profiler profiler) {
     setenv("PACELINE_COUNTERS", "0", 1);
@@ -102,9 +110,13 @@ class PluginFixture : public ::testing::Test {
     void* early = &early;
     ASSERT_EQ(net_->Accept(listener, &early), Result::kSuccess);
     EXPECT_EQ(early, nullptr) << "nobody has connected";
+    Connect(device, listener, handle);
+  }
+  // A comm to `handle`, and one from `listener`, which is closed.
+  void Connect(int device, void* listener, const uint8_t* handle) {
     for (int i = 0; i < 1'000'000 && (send_ == nullptr || receive_ == nullptr); ++i) {
       // Each time with a fresh copy of the handle: what is remembered is not its place in memory.
-      std::vector<uint8_t> copy(handle, handle + sizeof(handle));
+      std::vector<uint8_t> copy(handle, handle + abi::kHandleBytes);
       if (send_ == nullptr) {
         ASSERT_EQ(net_->Connect(communicator_, device, abi::kUndefined, copy.data(), &send_), Result::kSuccess);
       }
@@ -144,6 +156,9 @@ class PluginFixture : public ::testing::Test {
   void* communicator_ = nullptr;
   void *send_ = nullptr, *receive_ = nullptr;
   size_t threads_before_ = 0;
+
+ private:
+  std::vector<std::string> set_;
 };
 
 }  // namespace paceline::nccl_test

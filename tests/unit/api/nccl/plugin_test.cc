@@ -1,9 +1,12 @@
-// The plugin as NCCL has it: loaded by path, called through its tables, both ends in this process. One test per rule
-// that is easy to get wrong; tests/interop/nccl has what takes several processes.
+// The plugin as NCCL has it: loaded by path, called through its tables, both ends in this process, but for peers that
+// are lost. One test per rule that is easy to get wrong; tests/interop/nccl has what else takes several processes.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <atomic>
+#include <utility>
 
 #include "tests/unit/api/nccl/plugin_fixture.h"
 
@@ -93,17 +96,21 @@ TEST_P(PluginTest, WithoutRoomTheRequestIsNullAndLaterItIsNot) {
 
 TEST_P(PluginTest, ASendIsNotDoneBeforeItsReceive) {
   Connect();
-  uint8_t value = 5, to = 0;
-  void* send = Send(&value, 1, 0);
-  for (int i = 0; i < 20'000; ++i) {
-    int done = -1;
-    ASSERT_EQ(net_->Test(send, &done, nullptr), Result::kSuccess);
-    ASSERT_EQ(done, 0) << "its rank might end now";
+  for (const size_t bytes : {1, 0}) {
+    uint8_t value = 5, to = 0;
+    void* send = Send(&value, bytes, 0);
+    for (int i = 0; i < 20'000; ++i) {
+      int done = -1;
+      ASSERT_EQ(net_->Test(send, &done, nullptr), Result::kSuccess);
+      ASSERT_EQ(done, 0) << "its rank might end now";
+    }
+    int got = -1;
+    void* receive = Receive({{.data = &to, .bytes = 1}});
+    EXPECT_EQ(Await(send), Result::kSuccess);
+    EXPECT_EQ(Await(receive, &got), Result::kSuccess);
+    EXPECT_EQ(got, static_cast<int>(bytes));
+    EXPECT_EQ(to, bytes == 0 ? 0 : 5);
   }
-  void* receive = Receive({{.data = &to, .bytes = 1}});
-  EXPECT_EQ(Await(send), Result::kSuccess);
-  EXPECT_EQ(Await(receive), Result::kSuccess);
-  EXPECT_EQ(to, 5);
 }
 
 // A receive of another tag that stands ready lets sends come; they are not taken for it, nor for done.
@@ -192,13 +199,43 @@ TEST_P(PluginTest, TheDescriptorOfADmaBufIsNotKept) {
 
 TEST_P(PluginTest, ACommWhosePeerIsGoneAnswersWithAnError) {
   Connect();
-  EXPECT_EQ(net_->CloseSend(send_), Result::kSuccess);
-  send_ = nullptr;
-  uint32_t to = 0;
+  uint32_t from = 3, to = 0;
   void* receive = Receive({{.data = &to, .bytes = 4}});
-  ASSERT_NE(receive, nullptr) << "the sending side has only closed: its last messages may be on the way";
-  EXPECT_EQ(net_->CloseReceive(receive_), Result::kSuccess);
-  receive_ = nullptr;
+  void* send = Send(&from, 4, 0);
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(Await(send), Result::kSuccess);
+  receive = Receive({{.data = &to, .bytes = 4}});
+  EXPECT_EQ(net_->CloseSend(std::exchange(send_, nullptr)), Result::kSuccess);
+  EXPECT_EQ(Await(receive), Result::kRemoteError) << "nothing comes any more, though the device has another comm";
+  EXPECT_THAT(LastLog(), HasSubstr("closed by the peer"));
+  const Slot slot{.data = &to, .bytes = 4};
+  EXPECT_EQ(net_->Receive(receive_, &slot, 1, &receive), Result::kRemoteError);
+  EXPECT_THAT(LastLog(), HasSubstr("the connection is lost: closed by the peer"));
+}
+
+TEST_P(PluginTest, ASendWhosePeerIsGoneAnswersWithAnError) {
+  Connect();
+  uint32_t from = 3;
+  void* send = Send(&from, 4, 0);
+  EXPECT_EQ(net_->CloseReceive(std::exchange(receive_, nullptr)), Result::kSuccess);
+  EXPECT_EQ(Await(send), Result::kRemoteError);
+  // The send may have been refused before the close has come.
+  const Result again = net_->Send(send_, {.data = &from, .bytes = 4}, &send);
+  EXPECT_EQ(again == Result::kSuccess ? Await(send) : again, Result::kRemoteError);
+}
+
+TEST_P(PluginTest, AGroupFailsWithTheFirstOfItsSlots) {
+  Connect();
+  std::vector<uint8_t> from(1000, 1), to(1000);
+  void* receive =
+      Receive({{.data = to.data(), .bytes = 100, .tag = 1}, {.data = to.data() + 500, .bytes = 500, .tag = 2}});
+  Send(from.data(), 200, 1);
+  EXPECT_EQ(Await(receive), Result::kRemoteError) << "the other slot may never be filled";
+  EXPECT_THAT(LastLog(), HasSubstr("longer than its receive"));
+  EXPECT_EQ(Await(Send(from.data(), 500, 2)), Result::kSuccess);
+  int room = 0;
+  while (room < 2000 && Receive({{.data = to.data(), .bytes = 4}}) != nullptr) ++room;
+  EXPECT_EQ(room, 256) << "the group has given its request back, once";
 }
 
 TEST_P(PluginTest, AHandleThatIsNoneIsRefused) {
@@ -281,6 +318,89 @@ TEST_P(CommunicatorTest, CommunicatorsComeAndGoWhileAnotherThreadConnectsAndRegi
 INSTANTIATE_TEST_SUITE_P(Versions, PluginTest, ::testing::Range(kOldestVersion, kNewestVersion + 1));
 INSTANTIATE_TEST_SUITE_P(Versions, VirtualDeviceTest, ::testing::Range(9, kNewestVersion + 1));
 INSTANTIATE_TEST_SUITE_P(Versions, CommunicatorTest, ::testing::Range(11, kNewestVersion + 1));
+
+class LostPeerTest : public PluginFixture {
+ protected:
+  void SetUp() override { Set("PACELINE_HCA", "=lo"); }
+};
+
+TEST_F(LostPeerTest, WhatWaitsForRoomEndsWithItsConnection) {
+  Set("PACELINE_MAX_COMPLETIONS", "2");
+  Start(0, nullptr);
+  Connect();
+  uint32_t to[3] = {};
+  std::vector<void*> receives;
+  for (uint32_t& one : to) receives.push_back(Receive({{.data = &one, .bytes = 4}}));
+  EXPECT_EQ(net_->CloseSend(std::exchange(send_, nullptr)), Result::kSuccess);
+  for (void* receive : receives) ASSERT_EQ(Await(receive), Result::kRemoteError);
+}
+
+TEST_F(LostPeerTest, ACommThatIsClosedBeforeItsSendFoundRoomIsAborted) {
+  Set("PACELINE_MAX_COMPLETIONS", "2");
+  Start(0, nullptr);
+  Connect();
+  uint32_t to[2] = {}, from = 3;
+  std::vector<void*> receives;
+  for (uint32_t& one : to) receives.push_back(Receive({{.data = &one, .bytes = 4}}));
+  Send(&from, 4, 0);
+  EXPECT_EQ(net_->CloseSend(std::exchange(send_, nullptr)), Result::kSuccess);
+  for (void* receive : receives) ASSERT_EQ(Await(receive), Result::kRemoteError);
+  EXPECT_THAT(LastLog(), HasSubstr("aborted by the peer"));
+}
+
+TEST_F(LostPeerTest, WhereSendsMayBeAheadOfTheirReceivesAClosedCommKeepsThem) {
+  Set("PACELINE_MATCHED_SENDS", "0");
+  Start(0, nullptr);
+  Connect();
+  uint32_t from = 3, to = 0;
+  EXPECT_EQ(Await(Send(&from, 4, 0)), Result::kSuccess);
+  EXPECT_EQ(net_->CloseSend(std::exchange(send_, nullptr)), Result::kSuccess);
+  usleep(100'000);  // the keeper would say a close
+  void* receive = Receive({{.data = &to, .bytes = 4}});
+  ASSERT_NE(receive, nullptr) << LastLog();
+  EXPECT_EQ(Await(receive), Result::kSuccess);
+  EXPECT_EQ(to, 3u);
+}
+
+// A process that ends without a word.
+class LostProcessTest : public LostPeerTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(LostProcessTest, WhatIsUnderWayEndsWithAnError) {
+  Set("PACELINE_LANE", GetParam());
+  Set("PACELINE_PEER_TIMEOUT_MS", "1000");
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const pid_t peer = fork();
+  ASSERT_GE(peer, 0);
+  const int end = ends[peer == 0 ? 1 : 0];
+  close(ends[peer == 0 ? 0 : 1]);
+  Start(0, nullptr);
+  uint8_t handle[abi::kHandleBytes] = {};
+  void* listener = nullptr;
+  EXPECT_EQ(net_->Listen(communicator_, 0, handle, &listener), Result::kSuccess);
+  EXPECT_EQ(write(end, handle, sizeof(handle)), ssize_t{sizeof(handle)});
+  EXPECT_EQ(read(end, handle, sizeof(handle)), ssize_t{sizeof(handle)});
+  Connect(0, listener, handle);
+  char byte = 0;
+  if (peer == 0) {
+    [[maybe_unused]] const ssize_t told = read(end, &byte, 1);
+    _exit(HasFailure() ? 1 : 0);
+  }
+  std::vector<uint8_t> from(1 << 20), to(1 << 20);
+  void* receive = Receive({{.data = to.data(), .bytes = to.size()}});
+  void* send = Send(from.data(), from.size(), 0);
+  EXPECT_EQ(write(end, &byte, 1), 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(peer, &status, 0), peer);
+  EXPECT_EQ(status, 0);
+  close(end);
+  for (void* request : {receive, send}) {
+    EXPECT_EQ(Await(request), Result::kRemoteError);
+    EXPECT_THAT(LastLog(), HasSubstr("peer lost"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, LostProcessTest, ::testing::Values("udp", "shm"));
 
 TEST(PluginStartTest, WrongVariablesAreNamed) {
   auto net = Net::Load(PACELINE_NCCL_PLUGIN, 0);

@@ -12,9 +12,6 @@ constexpr int kEcnBits = 3;
 
 class VerbsTest : public PluginFixture {
  protected:
-  ~VerbsTest() override {
-    for (const auto& [name, value] : set_) unsetenv(name);
-  }
   void SetUp() override {
     library_ = dlopen(PACELINE_FAKE_IBVERBS, RTLD_NOW);
     ASSERT_NE(library_, nullptr) << dlerror();
@@ -22,8 +19,7 @@ class VerbsTest : public PluginFixture {
     logged.clear();
   }
   void Set(const std::vector<std::pair<const char*, const char*>>& variables) {
-    set_ = variables;
-    for (const auto& [name, value] : set_) setenv(name, value, 1);
+    for (const auto& [name, value] : variables) PluginFixture::Set(name, value);
   }
   int traffic_class() const {
     return reinterpret_cast<int (*)()>(dlsym(library_, "fake_verbs_traffic_class"))() & ~kEcnBits;
@@ -38,7 +34,6 @@ class VerbsTest : public PluginFixture {
 
  private:
   void* library_ = nullptr;
-  std::vector<std::pair<const char*, const char*>> set_;
 };
 
 TEST_F(VerbsTest, TheTrafficClassReachesTheCard) {
