@@ -1,5 +1,8 @@
 // The `paceline` command: its subcommands live in folders of their own. Exit status: 0 done, 1 failed, 2 wrong use.
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <span>
 #include <string>
@@ -33,6 +36,16 @@ std::string UnknownCommand(const CLI::App& app, std::span<char* const> words) {
   return "";
 }
 
+// The status to end with: what was printed (std::cout has no buffer of its own) has to arrive, too.
+int Ended(int exit_status) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const std::string why = flushed ? "" : std::string(": ") + std::strerror(errno);
+  if (flushed && std::ferror(stdout) == 0) return exit_status;
+  std::cerr << "paceline: cannot write standard output" << why << "\n";
+  constexpr int kFailed = 1;
+  return exit_status != 0 ? exit_status : kFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -51,7 +64,7 @@ int main(int argc, char** argv) {
       std::cerr << unknown;
       return kWrongUse;
     }
-    return app.exit(error) == 0 ? 0 : kWrongUse;
+    return Ended(app.exit(error) == 0 ? 0 : kWrongUse);
   }
-  return exit_status;
+  return Ended(exit_status);
 }

@@ -67,7 +67,8 @@ def parse():
         parser.error("--rounds and --timeout must be above 0")
     if not 0.001 <= options.seconds <= MOST_SECONDS:
         parser.error(f"--seconds must be from 0.001 to {MOST_SECONDS}")
-    options.program = options.program or options.build / "bin/paceline_mpi_measure"
+    # mpirun looks for a name without a folder elsewhere.
+    options.program = (options.program or options.build / "bin/paceline_mpi_measure").absolute()
     for path in (options.program, options.build / "lib/libpaceline-fi.so"):
         if not path.exists():
             parser.error(f"{path} does not exist: build it first (tools/compare_mpi does)")

@@ -38,26 +38,38 @@ absl::Status Resolve(const std::string& host, uint16_t port, bool passive, Addre
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = passive ? AI_PASSIVE : 0;
-  const int error =
-      getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &out.first);
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &out.first);
   if (error == 0) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("host \"", host, "\": ", gai_strerror(error)));
 }
 
+// Negative: errno says why. At IPv6's unspecified address it listens at all of IPv4 too.
+int ListenAt(const addrinfo& at) {
+  const int socket_fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_fd < 0) return -1;
+  const int one = 1, zero = 0;
+  setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (at.ai_family == AF_INET6) setsockopt(socket_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+  if (bind(socket_fd, at.ai_addr, at.ai_addrlen) == 0 && listen(socket_fd, 128) == 0) return socket_fd;
+  const int error = errno;
+  close(socket_fd);
+  errno = error;
+  return -1;
+}
+
+// Empty: every address.
 absl::StatusOr<int> ListenTcp(const std::string& address, uint16_t port) {
   AddressList list;
-  if (absl::Status status = Resolve(address, port, true, list); !status.ok()) return status;
-  const int socket_fd = socket(list.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket_fd < 0) return Errno("socket");
-  const int one = 1;
-  setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (bind(socket_fd, list.first->ai_addr, list.first->ai_addrlen) != 0 || listen(socket_fd, 128) != 0) {
-    const absl::Status status =
-        Errno(absl::StrCat("port ", port, address.empty() ? "" : absl::StrCat(" of ", address), " for the rendezvous"));
-    close(socket_fd);
-    return status;
+  if (absl::Status status = Resolve(address.empty() ? "::" : address, port, true, list); !status.ok()) return status;
+  int socket_fd = ListenAt(*list.first);
+  if (socket_fd < 0 && address.empty() && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {  // no IPv6 here
+    AddressList older;
+    if (absl::Status status = Resolve("0.0.0.0", port, true, older); !status.ok()) return status;
+    socket_fd = ListenAt(*older.first);
   }
-  return socket_fd;
+  if (socket_fd >= 0) return socket_fd;
+  return Errno(
+      absl::StrCat("port ", port, address.empty() ? "" : absl::StrCat(" of ", address), " for the rendezvous"));
 }
 
 // Small frames go at once, and a host that falls silent is given up after about 20 s.

@@ -1,5 +1,6 @@
 #include "tools/perf/command_line.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 
@@ -17,6 +18,20 @@ namespace {
 constexpr double kDefaultSeconds = 2;
 constexpr double kDefaultSweepSeconds = 0.5;  // each size of a sweep
 
+// For every option of a whole number: CLI11 2.1 reads them by strtoull, to which -1 is the largest, as is what is
+// larger.
+const CLI::Validator& WholeNumber() {
+  static const CLI::Validator validator(
+      [](const std::string& text) -> std::string {
+        errno = 0;
+        std::strtoull(text.c_str(), nullptr, 0);
+        if (text.find('-') == std::string::npos && errno != ERANGE) return "";
+        return absl::StrCat(text, ": may be a whole number from 0, of at most 64 bits");
+      },
+      "");
+  return validator;
+}
+
 void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
   if (pair) {
     app.add_option("--op", arguments.op, "send, write, write_imm, read or atomic (default send)");
@@ -26,16 +41,19 @@ void DeclareCommon(CLI::App& app, PerfArguments& arguments, bool pair) {
                    "print a line of progress on standard error every so many seconds");
   } else {
     app.add_option("--ranks", arguments.ranks,
-                   "processes on this machine (default 2; under mpirun, srun or torchrun: what they say)");
-    app.add_option("--seed", arguments.seed, "of the permutation (default 1)");
+                   "processes on this machine (default 2; under mpirun, srun or torchrun: what they say)")
+        ->check(WholeNumber());
+    app.add_option("--seed", arguments.seed, "of the permutation (default 1)")->check(WholeNumber());
   }
   app.add_option("--size", arguments.size,
                  "bytes of a message: 64, 64K, 1M (default 64K); allreduce: of each rank's vector");
   app.add_option("--sizes", arguments.sizes, "a sweep FROM:TO, doubling");
-  app.add_option("--iterations", arguments.iterations, "messages or operations in the timed part");
+  app.add_option("--iterations", arguments.iterations, "messages or operations in the timed part")
+      ->check(WholeNumber());
   app.add_option("--seconds", arguments.seconds, "length of the timed part instead (default 2; 0.5 each in a sweep)");
-  app.add_option("--warmup", arguments.warmup, "messages or operations before it, 0: none");
-  app.add_option("--window", arguments.window, "messages outstanding per rank (default by kind and size)");
+  app.add_option("--warmup", arguments.warmup, "messages or operations before it, 0: none")->check(WholeNumber());
+  app.add_option("--window", arguments.window, "messages outstanding per rank (default by kind and size)")
+      ->check(WholeNumber());
   app.add_flag("--histogram", arguments.histogram, "print the latency histogram");
   app.add_option("--memory", arguments.memory, "host (gpu:N is planned)");
   app.add_option("--json", arguments.json, "write the results to this file; - for standard output, alone");
@@ -49,10 +67,12 @@ void DeclareNetwork(CLI::App& app, PerfArguments& arguments) {
   app.add_option("--impair", arguments.impair,
                  "a bad network on purpose: loss=1%,dup=1%,reorder=5%,corrupt=1%,delay=100us,seed=7");
   app.add_option("--link-gbps", arguments.link_gbps, "rate of each port, where the driver does not state it");
-  app.add_option("--mtu", arguments.mtu, "bytes of the largest IP packet (default: the interface's)");
+  app.add_option("--mtu", arguments.mtu, "bytes of the largest IP packet (default: the interface's)")
+      ->check(WholeNumber());
   app.add_option("--progress", arguments.progress, "manual (default) or thread");
   app.add_option("--engines", arguments.engines,
-                 "over which connections are spread, with --progress thread (default 1)");
+                 "over which connections are spread, with --progress thread (default 1)")
+      ->check(WholeNumber());
 }
 
 }  // namespace
@@ -67,14 +87,14 @@ void DeclarePerfOptions(CLI::App& app, PerfArguments& arguments) {
   CLI::App* server = mode("server", "wait for a client and do what it asks for");
   server->add_option("--listen", arguments.listen,
                      "address to wait at (default 127.0.0.1; with --device or PACELINE_BIND: all)");
-  server->add_option("--port", arguments.port, "TCP port of the rendezvous (default 18515)");
+  server->add_option("--port", arguments.port, "TCP port of the rendezvous (default 18515)")->check(WholeNumber());
   server->add_option("--cc", arguments.cc, "congestion-control algorithm (default: the client's)");
   server->add_option("--json", arguments.json, "write the results to this file; - for standard output, alone");
   DeclareNetwork(*server, arguments);
 
   CLI::App* client = mode("client", "measure against a server");
   client->add_option("host", arguments.host, "name or address of the server")->required();
-  client->add_option("--port", arguments.port, "TCP port of the rendezvous (default 18515)");
+  client->add_option("--port", arguments.port, "TCP port of the rendezvous (default 18515)")->check(WholeNumber());
   DeclareCommon(*client, arguments, true);
   DeclareNetwork(*client, arguments);
 

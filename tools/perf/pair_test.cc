@@ -120,6 +120,7 @@ absl::StatusOr<RankResult> RunPairTest(Session& session, const TestSpec& spec, u
   if (!timed.ok()) return timed.status();
   result.cpu_seconds = (ProcessCpuTime() - cpu).seconds();
   result.messages = timed->started;
+  result.messages_not_started = timed->not_started;
   result.bytes = timed->started * size;
   result.seconds = timed->seconds;
   if (spec.rate > 0) {

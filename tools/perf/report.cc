@@ -34,6 +34,7 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
   double seconds = 0;
   for (const RankResult& rank : ranks) {
     all.messages += rank.messages;
+    all.messages_not_started += rank.messages_not_started;
     all.bytes += rank.bytes;
     all.cpu_seconds += rank.cpu_seconds;
     all.iterations = std::max(all.iterations, rank.iterations);
@@ -78,7 +79,10 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
           {"congestion_control", spec.congestion_control}};
   if (pair) {
     json["bidirectional"] = spec.bidirectional;
-    if (spec.rate > 0) json["rate_gbps"] = spec.rate / 1e9;
+    if (spec.rate > 0) {
+      json["rate_gbps"] = spec.rate / 1e9;
+      json["messages_not_started"] = all.messages_not_started;
+    }
   } else {
     const auto world = static_cast<double>(ranks.size());
     const Bandwidth bandwidth = BandwidthOf(spec.kind, size, world);
@@ -122,7 +126,10 @@ std::string TableRow(const TestSpec& spec, const SizeReport& report) {
                   latency["p50"].get<double>(), latency["p99"].get<double>(), latency["p999"].get<double>(),
                   latency["max"].get<double>(), static_cast<unsigned long long>(json["retransmits"].get<uint64_t>()),
                   static_cast<unsigned long long>(json["drops"].get<uint64_t>()), verified);
-    return line;
+    const uint64_t not_started = json.value("messages_not_started", uint64_t{0});
+    if (not_started == 0) return line;
+    return line + std::to_string(not_started) +
+           " more messages were due at this --rate, and not started in twice --seconds\n";
   }
   const double operation = json.contains("operation_us") ? json["operation_us"]["p50"].get<double>() : 0;
   std::snprintf(line, sizeof(line), "%9s %10llu %9.3f %8.3f %8.3f  %9.2f %9.2f %9.2f  %10.2f %7llu %7llu %8s\n",

@@ -24,7 +24,7 @@ struct SizeReport {
 SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t size, uint32_t window,
                        const std::vector<RankResult>& ranks);
 
-// Heading and one row.
+// Heading and one row; below it, what else is to be said of it.
 std::string TableHeading(const TestSpec& spec, uint32_t ranks);
 std::string TableRow(const TestSpec& spec, const SizeReport& report);
 

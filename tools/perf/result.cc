@@ -4,6 +4,7 @@ namespace paceline::tools {
 
 nlohmann::json RankResult::ToJson() const {
   return {{"messages", messages},
+          {"messages_not_started", messages_not_started},
           {"bytes", bytes},
           {"seconds", seconds},
           {"cpu_seconds", cpu_seconds},
@@ -29,6 +30,7 @@ absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
   RankResult result;
   try {
     result.messages = json.value("messages", result.messages);
+    result.messages_not_started = json.value("messages_not_started", result.messages_not_started);
     result.bytes = json.value("bytes", result.bytes);
     result.seconds = json.value("seconds", result.seconds);
     result.cpu_seconds = json.value("cpu_seconds", result.cpu_seconds);

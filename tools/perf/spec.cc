@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -71,6 +72,9 @@ absl::Status TestSpec::Check() const {
   if (sizes.empty()) return refuse("--size is missing");
   for (const uint64_t size : sizes) {
     if (size == 0 || size > kMaxSize) return refuse("--size ", size, ": may be 1 to ", kMaxSize);
+  }
+  for (const auto& [flag, count] : {std::pair{"--iterations", iterations}, std::pair{"--warmup", warmup.value_or(0)}}) {
+    if (count > kMostIterations) return refuse(flag, " ", count, ": may be at most ", kMostIterations);
   }
   if (!(seconds > 0 && seconds <= 86400)) return refuse("--seconds ", seconds, ": may be more than 0, at most 86400");
   if (window > kMostWindow) return refuse("--window ", window, ": may be 1 to ", kMostWindow);

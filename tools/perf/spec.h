@@ -13,7 +13,8 @@
 
 namespace paceline::tools {
 
-inline constexpr uint32_t kMostWindow = 4096;  // messages outstanding per rank
+inline constexpr uint32_t kMostWindow = 4096;                   // messages outstanding per rank
+inline constexpr uint64_t kMostIterations = 1'000'000'000'000;  // and so of the warm-up
 
 struct TestSpec {
   std::string kind = "pair";              // pair, alltoall, incast, allreduce, permutation

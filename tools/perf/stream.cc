@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,12 @@ class Stream {
 
   bool counts_arrivals() const { return plan_.op == PairOp::kSend || plan_.op == PairOp::kWriteImmediate; }
   bool active_done() const { return !plan_.active || end_sent_; }
+  bool open_loop() const { return plan_.bits_per_second > 0; }
+  // Without a target: when, after the start, the last operation may start. An open loop has as long again for what was
+  // held up.
+  Duration limit() const { return open_loop() ? plan_.length + plan_.length : plan_.length; }
+  double nanos_between() const { return static_cast<double>(memory_.size) * 8e9 / plan_.bits_per_second; }
+  bool HasStartedAll(Time now);
   bool passive_done() const {
     return !plan_.passive || (end_received_ && (!counts_arrivals() || result_.arrived >= expected_));
   }
@@ -136,24 +143,33 @@ api::PostResult Stream::PostOperation(uint64_t slot, uint64_t index) {
   return api::PostResult::kInvalidArgument;
 }
 
+bool Stream::HasStartedAll(Time now) {
+  if (plan_.target != 0) return posted_ >= plan_.target;
+  const double not_due = static_cast<double>(plan_.length.nanos()) - due_nanos_;
+  if (open_loop() && not_due <= 0) return true;
+  if (now - start_ < limit()) return false;
+  if (open_loop()) result_.not_started = static_cast<uint64_t>(std::ceil(not_due / nanos_between()));
+  return true;
+}
+
 void Stream::StartOperations(Time now) {
   if (stopped_) return;
   const double elapsed = static_cast<double>((now - start_).nanos());
   while (true) {
-    if (plan_.target != 0 ? posted_ >= plan_.target : now - start_ >= plan_.length) {
+    if (HasStartedAll(now)) {
       stopped_ = true;
       return;
     }
     if (free_slots_.empty()) return;
-    if (plan_.bits_per_second > 0 && elapsed < due_nanos_) return;
+    if (open_loop() && elapsed < due_nanos_) return;
     const uint64_t slot = free_slots_.front();
     if (PostOperation(slot, posted_) != api::PostResult::kOk) return;
     free_slots_.pop_front();
     tx_slots_[slot].index = posted_;
     tx_slots_[slot].since = now;
-    if (plan_.bits_per_second > 0) {
+    if (open_loop()) {
       tx_slots_[slot].since = start_ + Duration::Nanos(static_cast<int64_t>(due_nanos_));
-      due_nanos_ += static_cast<double>(memory_.size) * 8e9 / plan_.bits_per_second;
+      due_nanos_ += nanos_between();
     }
     ++posted_;
   }
@@ -225,8 +241,8 @@ absl::StatusOr<StreamResult> Stream::Run() {
     Duration patience = Duration::Millis(100);
     if (plan_.active && !stopped_) {
       const Duration elapsed = now - start_;
-      if (plan_.target == 0) patience = std::min(patience, plan_.length - elapsed);
-      if (plan_.bits_per_second > 0 && !free_slots_.empty()) {
+      if (plan_.target == 0) patience = std::min(patience, limit() - elapsed);
+      if (open_loop() && !free_slots_.empty()) {
         patience = std::min(patience, Duration::Nanos(static_cast<int64_t>(due_nanos_)) - elapsed);
       }
     }

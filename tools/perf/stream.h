@@ -42,7 +42,7 @@ struct StreamPlan {
   uint32_t peer = 0;
   bool active = false;   // starts operations
   bool passive = false;  // the peer starts operations
-  uint64_t target = 0;   // operations to start; 0: until `length` has passed
+  uint64_t target = 0;   // operations to start; 0: until `length` has passed, or, open loop, all that are due before
   Duration length;
   double bits_per_second = 0;   // open loop; 0: closed loop
   bool verify = false;          // fill and check payloads; for writes target must not exceed the window
@@ -54,7 +54,8 @@ struct StreamPlan {
 };
 
 struct StreamResult {
-  uint64_t started = 0;  // operations that this side started and saw completed
+  uint64_t started = 0;      // operations that this side started and saw completed
+  uint64_t not_started = 0;  // open loop: due within `length`, but held up until twice that had passed
   uint64_t arrived = 0;  // operations of the peer that were seen here (send, write_imm) or told (write, read, atomic)
   double seconds = 0;    // until the last completion of an operation of this side, or the last arrival
   Histogram latency;     // post (or, open loop, the time it was due) to completion, nanoseconds

@@ -25,6 +25,19 @@ expect 0 "1396 PB" study --traffic llama3-70b
 expect 0 '"every_pair_bytes"' study --traffic llama3-70b --json -
 expect 2 "neither llama3-70b nor a file" study --traffic llama4
 
+# What was not written was not done.
+full() {
+  local status=0
+  timeout 60 "$paceline" "$@" 2>"$work/out" >/dev/full || status=$?
+  [ "$status" -eq 1 ] || fail "paceline $* on a full disk: status $status, not 1"
+  grep -q "cannot write standard output" "$work/out" || fail "paceline $* on a full disk: no word"
+}
+full info
+full --help
+full perf local --iterations 10
+full perf local --iterations 10 --json -
+full study --list
+
 expect 2 ""
 expect 2 '"dance" is unknown' dance
 expect 2 "" perf
@@ -32,6 +45,11 @@ expect 2 'paceline perf: "dance" is unknown' perf dance
 expect 2 "--no-such" perf local --no-such
 expect 2 "teleport" perf local --op teleport
 expect 2 "huge" perf local --size huge
+expect 2 "--iterations: -1: may be" perf local --iterations -1
+expect 2 "--warmup: -1: may be" perf local --warmup -1
+expect 2 "--seed: -1: may be" perf permutation --seed -1
+expect 2 "--iterations: 18446744073709551617: may be" perf local --iterations 18446744073709551617
+expect 2 "may be at most" perf local --iterations 18446744073709551615
 expect 2 "planned" perf local --memory gpu:0
 expect 2 "theft" perf local --impair theft=1%
 expect 2 "pigeon" perf local --lane pigeon

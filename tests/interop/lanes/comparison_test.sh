@@ -44,6 +44,15 @@ holds '"idle_wait was not built" in rows["idle"]["skipped"]'
 holds '{p["why"] for p in d["problems"] if p["failed"]} == {"many_connections: exit status 3: no such luck"}'
 grep -q '\*\*Skipped: benchmarks/idle_wait was not built' "$work/comparison.md" || fail "the skipped row is not seen"
 
+# Folders are the user's, wherever the command is called from. (Nothing is installed here.)
+mkdir "$work/installed"
+printf '#!/bin/sh\nprintf installed\n' >"$work/installed/dpkg-query"
+chmod +x "$work/installed/dpkg-query"
+command=$(cd "$(dirname "$0")/../../../tools" && pwd)/compare_lanes
+(cd "$work" && PATH=$work/installed:$PATH timeout 60 "$command" --quick --rows idle --build build --out out) \
+  >"$work/output" 2>&1
+[[ -e $work/out/comparison.json ]] || fail "the results are not where they were wanted"
+
 # Ended in between: what there is is written, and nothing goes on.
 seconds=3
 compare --build "$build" --rows shm --seconds 30

@@ -39,4 +39,17 @@ chmod +x "$work/hangs"
 compare --program "$work/hangs" --transports ob1_tcp --ranks 2 --no-pairs --timeout 2
 (($? == 1)) || fail "a program that hangs: not exit status 1"
 holds 'd["failures"][0]["wrong"] == "not done within 2 s" and not d["results"]'
+
+# Files and folders are the user's, wherever the command is called from. (Nothing is installed or built here.)
+mkdir "$work/done"
+printf '#!/bin/sh\nprintf installed\n' >"$work/done/dpkg-query"
+printf '#!/bin/sh\n' >"$work/done/cmake"
+chmod +x "$work/done/dpkg-query" "$work/done/cmake"
+ln -s "$build" "$work/build"
+command=$(cd "$(dirname "$0")/../../../tools" && pwd)/compare_mpi
+rm "$work/comparison.json"
+(cd "$work" && PATH=$work/done:$PATH timeout 60 "$command" --program hangs --build build --out . --networks host \
+  --transports ob1_tcp --ranks 2 --no-pairs --rounds 1 --timeout 2) >"$work/output" 2>&1
+(($? == 1)) || fail "from the user's folder: not exit status 1"
+holds 'd["failures"][0]["wrong"] == "not done within 2 s"'
 exit 0

@@ -20,15 +20,18 @@ def list_of(known):
 
 
 def end_as_interrupted():
-    """The first Ctrl-C or SIGTERM is a KeyboardInterrupt; later ones are ignored, so that what was made is taken away
-    and what was measured is written."""
+    """The first Ctrl-C, SIGTERM or loss of the terminal (but under nohup) is a KeyboardInterrupt; later ones are ignored,
+    so that what was made is taken away and what was measured is written."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
 
     def interrupt(*_):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in numbers:
         signal.signal(number, interrupt)
 
 

@@ -110,6 +110,19 @@ TEST(CommandLine, ManyRanks) {
   EXPECT_DOUBLE_EQ(spec->seconds, 1);
 }
 
+TEST(CommandLine, NumbersBelowZeroOrTooLargeAreRefused) {
+  for (const std::string option : {"--iterations", "--warmup", "--window", "--mtu", "--engines", "--seed", "--ranks"}) {
+    for (const char* value : {"-1", "-18446744073709551615", "18446744073709551617"}) {
+      CLI::App app("test", "perf");
+      PerfArguments arguments;
+      DeclarePerfOptions(app, arguments);
+      EXPECT_THROW(app.parse(std::vector<std::string>{value, option, "permutation"}), CLI::ParseError)
+          << option << " " << value;
+    }
+  }
+  EXPECT_EQ(Parse({"permutation", "--seed", "18446744073709551615"}).seed, ~0ull);
+}
+
 TEST(CommandLine, MistakesAreNamed) {
   EXPECT_THAT(SpecError({"local", "--op", "teleport"}), HasSubstr("teleport"));
   EXPECT_THAT(SpecError({"local", "--size", "1K", "--sizes", "1K:2K"}), HasSubstr("--sizes"));

@@ -41,6 +41,17 @@ TEST(Report, APairHasEveryFieldOfTheContract) {
   EXPECT_THAT(TableHeading(spec, 2), HasSubstr("p50"));
 }
 
+TEST(Report, WhatAnOpenLoopDidNotStartIsSaid) {
+  TestSpec spec;
+  spec.rate = 1e9;
+  RankResult held_up = Rank(10, 640, 1);
+  EXPECT_EQ(JoinResults(spec, "udp", 64, 1, {Rank(0, 0, 1), held_up}).json["messages_not_started"], 0);
+  held_up.messages_not_started = 7;
+  const SizeReport report = JoinResults(spec, "udp", 64, 1, {held_up, held_up});
+  EXPECT_EQ(report.json["messages_not_started"], 14);
+  EXPECT_THAT(TableRow(spec, report), HasSubstr("\n14 more messages"));
+}
+
 TEST(Report, BandwidthIsReckonedAsInNcclTests) {
   TestSpec spec;
   const auto at = [&](const std::string& kind) {

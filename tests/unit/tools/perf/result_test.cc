@@ -8,6 +8,7 @@ namespace {
 TEST(Result, TravelsWhole) {
   RankResult result;
   result.messages = 1;
+  result.messages_not_started = 15;
   result.bytes = 2;
   result.seconds = 3.5;
   result.cpu_seconds = 4.5;

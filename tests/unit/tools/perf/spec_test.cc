@@ -72,6 +72,8 @@ TEST(Spec, WhatNoCommandLineCanAskForIsRefused) {
   EXPECT_THAT(refused([](TestSpec& spec) { spec.sizes = {64, 0}; }), HasSubstr("--size 0"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.sizes = {~0ull}; }), HasSubstr("--size"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.window = kMostWindow + 1; }), HasSubstr("--window"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.iterations = kMostIterations + 1; }), HasSubstr("--iterations"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.warmup = ~0ull; }), HasSubstr("--warmup"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.seconds = 0; }), HasSubstr("--seconds"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.rate = -1; }), HasSubstr("--rate"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.interval = -1; }), HasSubstr("--interval"));
