@@ -19,7 +19,7 @@
 //   rai             0.02 % of the link rate   HPCC authors' run.py: 5 Mb/s for each 25 Gb/s
 //   rhai            0.2 % of the link rate    HPCC authors' run.py: 50 Mb/s for each 25 Gb/s
 //   cnp_interval    50 us     4 us      paper, section 3.1; for "vendor" no longer than the decrease interval
-//   min_rate        0.1 % of the link rate    HPCC authors' run.py: 100 Mb/s at 100 Gb/s
+//   min_rate        1 % of the link rate      HPCC authors' run.py: 1 Gb/s at 100 Gb/s
 //
 // Different from the paper: the receiver sends no CNP packet, an acknowledgement that reports marks stands for one (at
 // most one in cnp_interval). Loss is not a signal; the paper runs on a lossless network. A timeout starts the flow

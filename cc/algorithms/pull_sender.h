@@ -7,7 +7,7 @@
 //   probe    no credit for `probe_rtts` base round trips: one segment without, at doubling intervals (at most 64 times
 //            as long). Lost requests cannot strand a flow. (Ours; the schemes themselves ask again on a timer, which
 //            the protocol core does too.)
-//   cap      the port's rate divided by its flows with a backlog
+//   cap      the port's rate divided by its flows that have a backlog and credit for some of it
 //
 // Owned by the core; refers to the PullPort of its algorithm, which outlives it. Thread rule: as in
 // cc/congestion_control.h.

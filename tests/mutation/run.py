@@ -73,8 +73,7 @@ class Copy:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
             os.utime(target)
-        configured = self.run(["cmake", "--preset", "release", "-B", str(self.build), "-DPACELINE_BUILD_COMMAND=no",
-                               "-DPACELINE_WERROR=OFF"])
+        configured = self.run(["cmake", "--preset", "release", "-B", str(self.build), "-DPACELINE_WERROR=OFF"])
         if configured is None or configured != 0:
             fail(f"configuring failed; see {self.log}")
 

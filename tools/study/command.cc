@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -14,6 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tools/launcher/launcher_rank.h"
 #include "tools/study/builtin.h"
 #include "tools/study/execute.h"
@@ -65,8 +71,9 @@ absl::StatusOr<Study> Load(const Options& options) {
   std::vector<std::string> overrides = options.overrides;
   if (!options.matrix.empty()) {
     // Before the user's own, which may still change anything else.
+    // Without quotes: whatever an absolute path is, it is no value of TOML, and so a text as it stands.
     const std::string path = std::filesystem::absolute(options.matrix).string();
-    overrides.insert(overrides.begin(), {"workload.kind=\"connection_matrix\"", "workload.file='" + path + "'"});
+    overrides.insert(overrides.begin(), {"workload.kind=\"connection_matrix\"", "workload.file=" + path});
     if (options.study.empty()) return ParseStudy("", "", "", overrides);
   }
   return LoadStudy(options.study, overrides);
@@ -74,7 +81,7 @@ absl::StatusOr<Study> Load(const Options& options) {
 
 std::string Quoted(const std::string& text) {
   const bool plain = text.find_first_of(" '\"$\\`*?[]{}();<>|&#~!") == std::string::npos;
-  return plain ? text : "'" + text + "'";
+  return plain ? text : "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'";
 }
 
 std::string RepeatCommand(const Options& options) {
@@ -101,18 +108,41 @@ std::string Report(const Options& options, const Study& study, const std::vector
   return RenderReport(page);
 }
 
-bool WriteText(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  return file.good();
+absl::Status CannotWrite(const std::string& path, int error) {
+  return absl::InternalError(absl::StrCat("cannot write \"", path, "\": ", std::strerror(error)));
 }
 
+absl::Status WriteFile(const std::filesystem::path& path, const std::function<void(std::ostream&)>& fill) {
+  std::ofstream file(path, std::ios::binary);
+  if (file.is_open()) fill(file);
+  file.close();
+  return file.good() ? absl::OkStatus() : CannotWrite(path.string(), errno);
+}
+
+absl::Status WriteText(const std::filesystem::path& path, const std::string& text) {
+  return WriteFile(path, [&text](std::ostream& file) { file << text; });
+}
+
+// Before there is anything to write; changes nothing. Empty and "-" are no file.
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty() || path == "-") return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return CannotWrite(path, EISDIR);
+  if (access(path.c_str(), W_OK) == 0) return absl::OkStatus();
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path() / ".";
+  if (errno == ENOENT && access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return CannotWrite(path, errno);
+}
+
+// All that can be written is.
 int Write(const Options& options, const Study& study, const std::vector<std::vector<RunOutcome>>& runs) {
   const std::string json = StudyToJson(study, runs).dump(2) + "\n";
-  if (!options.json.empty() && options.json != "-" && !WriteText(options.json, json)) {
-    return Complain(kFailed, "cannot write \"" + options.json + "\"");
-  }
+  int exit_status = kDone;
+  const auto written = [&exit_status](const absl::Status& status) {
+    if (!status.ok()) exit_status = Complain(kFailed, std::string(status.message()));
+    return status.ok();
+  };
+  if (!options.json.empty() && options.json != "-") written(WriteText(options.json, json));
   if (options.json == "-") {
     std::cout << json;
   } else {
@@ -122,17 +152,14 @@ int Write(const Options& options, const Study& study, const std::vector<std::vec
       std::cout << TableOf(study.sections[i], runs[i]);
     }
   }
-  if (options.out.empty()) return kDone;
+  if (options.out.empty()) return exit_status;
   const std::filesystem::path out(options.out);
-  std::ofstream csv(out / "flows.csv", std::ios::binary);
-  WriteFlowsCsv(study, runs, csv);
-  csv.close();
-  if (!csv.good() || !WriteText(out / "results.json", json) ||
-      !WriteText(out / "report.html", Report(options, study, runs))) {
-    return Complain(kFailed, "cannot write into \"" + options.out + "\"");
+  written(WriteFile(out / "flows.csv", [&](std::ostream& csv) { WriteFlowsCsv(study, runs, csv); }));
+  written(WriteText(out / "results.json", json));
+  if (written(WriteText(out / "report.html", Report(options, study, runs))) && options.json != "-") {
+    std::cout << "\nreport: " << (out / "report.html").string() << "\n";
   }
-  if (options.json != "-") std::cout << "\nreport: " << (out / "report.html").string() << "\n";
-  return kDone;
+  return exit_status;
 }
 
 int ShowTraffic(const Options& options) {
@@ -144,8 +171,8 @@ int ShowTraffic(const Options& options) {
     return kDone;
   }
   std::cout << TrafficTable(*model);
-  if (options.json.empty() || WriteText(options.json, json)) return kDone;
-  return Complain(kFailed, "cannot write \"" + options.json + "\"");
+  const absl::Status status = options.json.empty() ? absl::OkStatus() : WriteText(options.json, json);
+  return status.ok() ? kDone : Complain(kFailed, std::string(status.message()));
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -169,7 +196,9 @@ int RunStudy(const Options& options, RunExchange* exchange, unsigned local_ranks
   const absl::StatusOr<Study> study = Load(options);
   absl::Status status = Agree(exchange, study.status());
   if (!status.ok()) return fail(kWrongUse, status);
-  status = Agree(exchange, first ? MakeFolder(options.out) : absl::OkStatus());
+  if (first) status = MakeFolder(options.out);
+  if (first) status.Update(CheckWritable(options.json));
+  status = Agree(exchange, status);
   if (!status.ok()) return fail(kFailed, status);
   ExecuteOptions execute;
   execute.jobs = options.jobs != 0 ? options.jobs : DefaultJobs(local_ranks);

@@ -1,6 +1,5 @@
 #include "tools/study/connection_matrix.h"
 
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tools/study/read_file.h"
 
 namespace paceline::tools {
 namespace {
@@ -236,11 +236,9 @@ absl::StatusOr<ConnectionMatrix> ParseConnectionMatrix(std::string_view text, co
 }
 
 absl::StatusOr<ConnectionMatrix> LoadConnectionMatrix(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("workload.file: cannot read \"", path, "\""));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return ParseConnectionMatrix(text.str(), path);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (text.ok()) return ParseConnectionMatrix(*text, path);
+  return absl::NotFoundError(absl::StrCat("workload.file: cannot read \"", path, "\": ", text.status().message()));
 }
 
 }  // namespace paceline::tools

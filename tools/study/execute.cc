@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/str_format.h"
@@ -111,7 +112,12 @@ void RunAll(const std::vector<Task*>& tasks, size_t sections, const ExecuteOptio
   };
   std::vector<std::thread> threads;
   const size_t count = std::min<size_t>(std::max(1u, options.jobs), tasks.size());
-  for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  try {
+    for (size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // There is no thread to be had: those that there are do it all.
+  }
+  if (threads.empty()) work();
   {
     const ProgressLine line(options.show_progress, tasks.size(), std::max<uint64_t>(1, effort));
     std::unique_lock<std::mutex> lock(mutex);
@@ -121,7 +127,7 @@ void RunAll(const std::vector<Task*>& tasks, size_t sections, const ExecuteOptio
       for (const Task* task : tasks) {
         if (task->running_since) now[task->section].seconds += (MonotonicNow() - *task->running_since).seconds();
       }
-      line.Show(done, now, static_cast<uint32_t>(std::min(count, tasks.size() - done)));
+      line.Show(done, now, static_cast<uint32_t>(std::min(threads.size(), tasks.size() - done)));
       finished.wait_for(lock, std::chrono::milliseconds(500));
     }
   }

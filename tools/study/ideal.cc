@@ -84,6 +84,10 @@ double IdealModel::Rate(uint32_t port) const {
 
 uint64_t IdealModel::WireBytes(uint64_t bytes) const { return bytes + Packets(bytes) * header_bytes_; }
 
+uint32_t IdealModel::LargestPacket(uint64_t bytes) const {
+  return static_cast<uint32_t>(std::min<uint64_t>(WireBytes(bytes), mtu_bytes_ + header_bytes_));
+}
+
 uint32_t IdealModel::NicOf(const Flow& flow, uint32_t host) const {
   return host * topology_.config().nics_per_host + (flow.nic == kAllNics ? 0 : flow.nic);
 }
@@ -103,19 +107,33 @@ double IdealModel::Line(const Flow& flow) const {
   return std::min(topology_.host_bits_per_second(flow.source), topology_.host_bits_per_second(flow.destination));
 }
 
+uint64_t IdealModel::LeastWireBytes(const Flow& flow) const {
+  const uint64_t wire = WireBytes(flow.bytes);
+  const uint32_t full = LargestPacket(flow.bytes), last = LargestPacket(flow.bytes % mtu_bytes_);
+  if (last == 0 || last == wire) return wire;
+  // It starts behind all others, and gains on the first up to the last link, which both need.
+  const uint32_t from = NicOf(flow, flow.source), to = NicOf(flow, flow.destination);
+  const auto behind = static_cast<Picos>(static_cast<double>(wire - last) * 8e12 / Line(flow));
+  const uint64_t last_link = topology_.links()[topology_.links()[to].reverse].bits_per_second;
+  const Picos gained = topology_.BaseRtt(from, to, full, header_bytes_) -
+                       topology_.BaseRtt(from, to, last, header_bytes_) -
+                       sim::SerialisationPicos(full - last, last_link);
+  return behind < gained ? wire - last : wire;
+}
+
 Picos IdealModel::FlowIdeal(const Flow& flow) const {
-  const auto sending = static_cast<Picos>(static_cast<double>(WireBytes(flow.bytes)) * 8e12 / Line(flow));
-  const uint32_t full = mtu_bytes_ + header_bytes_;
+  const auto sending = static_cast<Picos>(static_cast<double>(LeastWireBytes(flow)) * 8e12 / Line(flow));
+  const uint32_t packet = LargestPacket(flow.bytes);
   const uint32_t from = NicOf(flow, flow.source);
-  return sending + topology_.BaseRtt(from, NicOf(flow, flow.destination), full, header_bytes_) -
-         sim::SerialisationPicos(full, topology_.links()[from].bits_per_second);
+  return sending + topology_.BaseRtt(from, NicOf(flow, flow.destination), packet, header_bytes_) -
+         sim::SerialisationPicos(packet, topology_.links()[from].bits_per_second);
 }
 
 FlowCost IdealModel::LeastTimes(const Flow& flow) const {
   const double line = Line(flow);
   const uint32_t from = NicOf(flow, flow.source), to = NicOf(flow, flow.destination);
-  const uint64_t wire = WireBytes(flow.bytes);
-  const auto packet = static_cast<uint32_t>(std::min<uint64_t>(wire, mtu_bytes_ + header_bytes_));
+  const uint64_t wire = LeastWireBytes(flow);
+  const uint32_t packet = LargestPacket(flow.bytes);
   const auto rest = static_cast<Picos>(static_cast<double>(wire - packet) * 8e12 / line);
   const Picos round_trip = topology_.BaseRtt(from, to, packet, header_bytes_);
   const Picos back = topology_.BaseRtt(from, to, header_bytes_, header_bytes_) / 2;
@@ -167,13 +185,17 @@ std::optional<Picos> IdealModel::Independent(const Workload& workload) const {
   std::vector<uint32_t> all(workload.flows.size());
   std::iota(all.begin(), all.end(), 0u);
   Picos first_start = workload.flows[0].start;
-  for (const Flow& flow : workload.flows) first_start = std::min(first_start, flow.start);
+  uint64_t largest = 0;
+  for (const Flow& flow : workload.flows) {
+    first_start = std::min(first_start, flow.start);
+    largest = std::max(largest, flow.bytes);
+  }
   const std::vector<Picos> starts(all.size(), first_start);
   const std::optional<Picos> busy_until = LinksBusyUntil(workload, all, starts);
   if (!busy_until) return std::nullopt;
-  const uint32_t full = mtu_bytes_ + header_bytes_;
+  const uint32_t packet = LargestPacket(largest);
   Picos total =
-      *busy_until + topology_.LongestBaseRtt(full, header_bytes_) - sim::SerialisationPicos(full, fastest_nic_);
+      *busy_until + topology_.LongestBaseRtt(packet, header_bytes_) - sim::SerialisationPicos(packet, fastest_nic_);
   for (const Flow& flow : workload.flows) {
     if (flow.start > first_start) total = std::max(total, flow.start + FlowIdeal(flow));
   }

@@ -1,12 +1,12 @@
 // The best that a fabric could do for a workload: what completion times are compared with.
 //
 // ideal = over all links, the largest of (wire bytes that must cross it, each packet once, spread as evenly as the
-// parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time. Links that do
-// the same are one: a host's up (down) links, all uplinks (downlinks) of the ToRs of the same hosts, of a pod; for what
-// is bound to a NIC, that NIC's links, those of its ToR, those of its pod. Flows that start late count from their
-// start. With dependent flows, the longest chain of delays and of flows that each have the fabric for themselves; links
-// carry the flows that one trigger waits for, and all flows of the run, one after the other from the time on when each
-// can start.
+// parallel links allow) / capacity, plus the base round trip of the longest pair, minus one packet time, both of the
+// largest packet that there is. Links that do the same are one: a host's up (down) links, all uplinks (downlinks) of
+// the ToRs of the same hosts, of a pod; for what is bound to a NIC, that NIC's links, those of its ToR, those of its
+// pod. Flows that start late count from their start. With dependent flows, the longest chain of delays and of flows
+// that each have the fabric for themselves; links carry the flows that one trigger waits for, and all flows of the run,
+// one after the other from the time on when each can start.
 //
 // Thread rule: pure functions. Times are picoseconds.
 #pragma once
@@ -46,6 +46,10 @@ class IdealModel {
   // `starts` (by flow of the workload). Nothing when a link that is needed has no capacity left.
   std::optional<sim::Picos> LinksBusyUntil(const Workload& workload, const std::vector<uint32_t>& flows,
                                            const std::vector<sim::Picos>& starts) const;
+  // The largest packet of a message, on the wire.
+  uint32_t LargestPacket(uint64_t bytes) const;
+  // Wire bytes of a flow that is alone, without a last packet that another way may bring ahead of the first.
+  uint64_t LeastWireBytes(const Flow& flow) const;
   double Line(const Flow& flow) const;
   // The NIC of `host` by which the flow goes; its first where that is any.
   uint32_t NicOf(const Flow& flow, uint32_t host) const;

@@ -45,6 +45,9 @@ double CompletionMicros(const RunOutcome& run) {
   return static_cast<double>(last) / 1e3;
 }
 
+// Everything is over: what computes may still do so after its last flow.
+bool IsOver(const RunOutcome& run) { return CompletionMicros(run) >= 0 && (run.compute_us <= 0 || run.end_ns >= 0); }
+
 TimeSeries QueueSeries(const RunOutcome& run, const PortSeries& port) {
   TimeSeries series;
   for (size_t i = 0; i < port.queue_peak_bytes.size(); ++i) {
@@ -68,9 +71,7 @@ TimeSeries RateSeries(const RunOutcome& run, const std::vector<Bytes>& bytes) {
 
 }  // namespace
 
-bool AllFinished(const std::vector<RunOutcome>& runs) {
-  return std::all_of(runs.begin(), runs.end(), [](const RunOutcome& run) { return CompletionMicros(run) >= 0; });
-}
+bool AllFinished(const std::vector<RunOutcome>& runs) { return std::all_of(runs.begin(), runs.end(), IsOver); }
 
 json RunToJson(const RunOutcome& run) {
   std::vector<double> fct, slowdown, victims, background_fct, background_slowdown;
@@ -97,7 +98,7 @@ json RunToJson(const RunOutcome& run) {
               {"seed", run.seed},
               {"flows", flows},
               {"finished", fct.size()},
-              {"missed_deadline", !finished},
+              {"missed_deadline", !IsOver(run)},
               {"failed_operations", run.failed_operations},
               {"packets", run.packets},
               {"completion_us", finished ? json(completion) : json(nullptr)},
@@ -251,7 +252,7 @@ std::string TableOf(const StudySection& section, const std::vector<RunOutcome>& 
     Row& row = rows[run.algorithm];
     ++row.runs;
     const double completion = CompletionMicros(run);
-    if (completion < 0) ++row.unfinished;
+    if (!IsOver(run)) ++row.unfinished;
     row.completion += completion;
     row.ratio = std::max(row.ratio, completion / run.ideal_us);
     std::vector<double> slowdown;

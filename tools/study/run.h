@@ -30,7 +30,7 @@ struct FlowOutcome {
 struct PortSeries {
   std::string name;                        // for people: "agg 5, port up 0 to core 4"
   std::vector<uint32_t> queue_peak_bytes;  // by interval
-  std::vector<uint32_t> sent_bytes;
+  std::vector<uint64_t> sent_bytes;
 };
 
 struct RunOutcome {

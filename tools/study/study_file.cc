@@ -2,14 +2,13 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/study/builtin.h"
+#include "tools/study/read_file.h"
 #include "tools/study/table_reader.h"
 
 namespace paceline::tools {
@@ -123,11 +122,11 @@ absl::StatusOr<StudyText> FindStudy(const std::string& study, const std::string&
       study.find(".toml") == std::string::npos) {
     return absl::NotFoundError("there is no file and no built-in study \"" + study + "\"; built in are " + names);
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) return absl::NotFoundError(absl::StrCat("cannot read \"", path.string(), "\""));
-  return StudyText{text.str(), path.parent_path().string()};
+  absl::StatusOr<std::string> text = ReadFile(path.string());
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("cannot read \"", path.string(), "\": ", text.status().message()));
+  }
+  return StudyText{*std::move(text), path.parent_path().string()};
 }
 
 absl::StatusOr<Draft> DraftOf(std::string_view text, const std::string& name, const std::string& directory, int depth);

@@ -2,13 +2,13 @@
 
 #include <toml++/toml.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tools/study/read_file.h"
 
 namespace paceline::tools {
 namespace {
@@ -109,20 +109,21 @@ class Parser {
 }  // namespace
 
 absl::StatusOr<sim::Graph> LoadTopologyFile(const std::string& path, double link_gbps, int64_t link_delay_ns) {
-  std::ifstream in(path);
-  if (!in) return absl::NotFoundError(absl::StrCat("fabric.topology_file ", path, " cannot be read"));
-  std::stringstream text;
-  text << in.rdbuf();
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("fabric.topology_file ", path, " cannot be read: ", text.status().message()));
+  }
   json file;
   if (path.size() > 5 && path.substr(path.size() - 5) == ".json") {
-    file = json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+    file = json::parse(*text, nullptr, /*allow_exceptions=*/false);
     if (file.is_discarded()) {
       return absl::InvalidArgumentError(absl::StrCat("fabric.topology_file ", path, " is no JSON"));
     }
   } else {
     try {
       std::stringstream as_json;
-      as_json << toml::json_formatter(toml::parse(text.str(), path));
+      as_json << toml::json_formatter(toml::parse(*text, path));
       file = json::parse(as_json.str(), nullptr, /*allow_exceptions=*/false);
     } catch (const toml::parse_error& error) {
       return absl::InvalidArgumentError(absl::StrCat("fabric.topology_file ", path, ":", error.source().begin.line,

@@ -2,12 +2,10 @@
 
 #include <toml++/toml.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/study/read_file.h"
 #include "tools/study/table_reader.h"
 
 namespace paceline::tools {
@@ -68,13 +66,10 @@ absl::StatusOr<TrafficModel> ParseTrafficModel(std::string_view text, const std:
 
 absl::StatusOr<TrafficModel> LoadTrafficModel(const std::string& name) {
   if (name == kLlama3) return ParseTrafficModel(kLlama3Toml, name);
-  std::ifstream file(name, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) {
-    return absl::NotFoundError(absl::StrCat("\"", name, "\" is neither ", kLlama3, " nor a file that can be read"));
-  }
-  return ParseTrafficModel(text.str(), name);
+  const absl::StatusOr<std::string> text = ReadFile(name);
+  if (text.ok()) return ParseTrafficModel(*text, name);
+  return absl::NotFoundError(
+      absl::StrCat("\"", name, "\" is neither ", kLlama3, " nor a file that can be read: ", text.status().message()));
 }
 
 std::vector<TrafficRow> TrafficOf(const TrafficModel& model) {

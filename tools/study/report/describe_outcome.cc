@@ -18,7 +18,7 @@ struct Standing {
   double dropped = 0;           // packets, mean over seeds
   double trimmed = 0;           // packets, mean over seeds
   double packets = 0;           // data packets needed, mean over seeds
-  bool finished = true;         // every flow of every seed
+  bool finished = true;         // everything of every seed
   bool timed = false;           // has a completion time
 };
 
@@ -123,7 +123,7 @@ std::string DescribeOutcome(const nlohmann::json& results) {
   }
   if (!unfinished.empty()) {
     if (!text.empty()) text += " ";
-    text += List(unfinished) + " did not finish every flow before the deadline.";
+    text += List(unfinished) + " did not finish before the deadline.";
   }
   return text;
 }

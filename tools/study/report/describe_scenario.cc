@@ -193,9 +193,12 @@ std::string LinkFact(const nlohmann::json& fabric) {
   return text;
 }
 
-std::string QueueFact(const nlohmann::json& fabric) {
-  const auto queue = NumberAt(fabric, "queue_bytes");
+std::string QueueFact(const nlohmann::json& scenario) {
+  const auto shared = NumberAt(scenario, "fabric.shared_buffer_bytes");
+  if (shared) return FormatBytes(*shared) + " per switch, shared by its ports";
+  const auto queue = NumberAt(scenario, "fabric.queue_bytes");
   if (!queue) return "";
+  if (!PortsHaveALimit(scenario)) return "no limit per port";
   return *queue > 0 ? FormatBytes(*queue) + " per port" : "unlimited";
 }
 
@@ -321,7 +324,7 @@ std::vector<Fact> DescribeFabric(const nlohmann::json& results) {
       {"Fabric", Topology(fabric), "How the switches are wired; N:1 means that a tier has N times less capacity up."},
       {"Hosts", HostsFact(fabric), "End points of the fabric."},
       {"Links", LinkFact(fabric), "Rate of every link and the time a bit takes over it, in one direction."},
-      {"Port queue", QueueFact(fabric), "Room for waiting data packets at each switch port."},
+      {"Port queue", QueueFact(scenario), "Room for waiting data packets at each switch port."},
       {"ECN marking", EcnFact(fabric), "Packets are marked with rising probability between these two queue lengths."},
       {"When full", fabric.empty() ? "" : OverflowFact(fabric), "What a switch does when a port's queue has no room."},
       {"Packet", PacketFact(fabric), "Largest data packet; rates and queues count payload and headers."},

@@ -139,6 +139,7 @@ nlohmann::json Limits(const nlohmann::json& results) {
   for (const char* key : {"queue_bytes", "ecn_min_bytes", "ecn_max_bytes", "link_gbps"}) {
     CopyNumber(scenario, std::string("fabric.") + key, key, limits);
   }
+  if (!PortsHaveALimit(scenario)) limits.erase("queue_bytes");
   // The mean rate of a run that takes exactly the ideal time.
   for (const auto& run : Runs(results)) {
     const auto goodput = NumberAt(run, "goodput_gbps");

@@ -67,7 +67,11 @@ std::string SeedOf(const nlohmann::json& run) {
 bool Finished(const nlohmann::json& run) {
   const auto flows = NumberAt(run, "flows");
   const auto finished = NumberAt(run, "finished");
-  return !flows || !finished || *finished >= *flows;
+  return !BoolAt(run, "missed_deadline") && (!flows || !finished || *finished >= *flows);
+}
+
+bool PortsHaveALimit(const nlohmann::json& scenario) {
+  return !BoolAt(scenario, "fabric.pfc") && TextAt(scenario, "fabric.buffer") != "shared";
 }
 
 Figure FigureOf(const nlohmann::json& results, const std::string& algorithm, std::string_view path) {

@@ -35,8 +35,11 @@ bool BoolAt(const nlohmann::json& object, std::string_view path);
 // The seed of a run as it stands in the results; empty when it has none.
 std::string SeedOf(const nlohmann::json& run);
 
-// Whether every flow of the run finished.
+// Whether every flow of the run finished, and all computing.
 bool Finished(const nlohmann::json& run);
+
+// Whether fabric.queue_bytes is the limit of a port's data queue.
+bool PortsHaveALimit(const nlohmann::json& scenario);
 
 // One figure of one algorithm over its seeds.
 struct Figure {

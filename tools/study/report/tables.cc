@@ -66,6 +66,7 @@ std::string UnfinishedNote(const nlohmann::json& results, const std::string& alg
     flows += NumberAt(run, "flows").value_or(0);
     finished += NumberAt(run, "finished").value_or(0);
   }
+  if (finished >= flows) return "<small class=\"bad\">computing unfinished</small>";
   return "<small class=\"bad\">" + FormatCount(flows - finished) + " of " + FormatPlural(flows, "flow", "flows") +
          " unfinished</small>";
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tools/study/read_file.h"
 #include "tools/study/workloads/size_files.h"
 
 namespace paceline::tools {
@@ -18,14 +18,12 @@ absl::StatusOr<FlowSizes> FlowSizes::Load(const std::string& name, const std::st
   if (name == "data_mining") return Parse(kDataMiningSizes, name);
   if (uint64_t bytes; absl::SimpleAtoi(name, &bytes)) return Parse(name + " 1", name);
   const std::filesystem::path path = std::filesystem::path(directory) / name;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad()) {
-    return absl::NotFoundError(absl::StrCat(
-        "\"", name, "\" is neither web_search nor data_mining, a number of bytes or a file that can be read"));
-  }
-  return Parse(text.str(), path.string());
+  const absl::StatusOr<std::string> text = ReadFile(path.string());
+  if (text.ok()) return Parse(*text, path.string());
+  return absl::NotFoundError(absl::StrCat("\"", name,
+                                          "\" is neither web_search nor data_mining, a number of bytes or a file that "
+                                          "can be read: ",
+                                          text.status().message()));
 }
 
 absl::StatusOr<FlowSizes> FlowSizes::Parse(std::string_view text, const std::string& name) {

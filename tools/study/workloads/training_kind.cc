@@ -1,10 +1,14 @@
 // training_step: one step of training a transformer (training.h).
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "tools/study/workloads/kinds.h"
 #include "tools/study/workloads/training.h"
 
 namespace paceline::tools {
 namespace {
+
+constexpr uint64_t kMostRanks = uint64_t{65536} * 64;  // the most hosts, the most ranks of each
 
 class Training : public Pattern {
  public:
@@ -26,7 +30,12 @@ class Training : public Pattern {
     model_.chunks = reader.Count("chunks", model_.chunks, 1, 4096);
     keys_.ranks_per_host = reader.Count("ranks_per_host", 8, 1, 64);
     keys_.nvlink_gbps = reader.Number("nvlink_gbps", keys_.nvlink_gbps, 0.001, 1e6);
-    keys_.ranks = model_.tp * model_.pp * model_.dp;
+    const uint64_t ranks = uint64_t{model_.tp} * model_.pp * model_.dp;
+    if (ranks > kMostRanks) {
+      reader.Fail("dp",
+                  absl::StrCat("= ", model_.dp, ": workload.tp x pp x dp = ", ranks, " must be at most ", kMostRanks));
+    }
+    keys_.ranks = static_cast<uint32_t>(std::min(ranks, kMostRanks));
     Check(reader);
   }
 

@@ -61,14 +61,15 @@ class Series {
   size_t size() const { return delivered_.size(); }
   uint64_t delivered_payload_bytes(size_t point) const { return delivered_[point]; }
   uint32_t queue_peak_bytes(size_t point, uint32_t port) const { return peaks_[point * ports_ + port]; }
-  uint32_t sent_bytes(size_t point, uint32_t port) const { return sent_[point * ports_ + port]; }  // on the wire
+  // On the wire.
+  uint64_t sent_bytes(size_t point, uint32_t port) const { return static_cast<uint64_t>(sent_[point * ports_ + port]); }
 
   // Starts the next interval; then Set once for each port.
   void Append(uint64_t delivered_payload_bytes);
-  void Set(uint32_t port, uint32_t queue_peak_bytes, uint32_t sent_bytes) {
+  void Set(uint32_t port, uint32_t queue_peak_bytes, uint64_t sent_bytes) {
     const size_t at = (delivered_.size() - 1) * ports_ + port;
     peaks_[at] = queue_peak_bytes;
-    sent_[at] = sent_bytes;
+    sent_[at] = static_cast<float>(sent_bytes);
   }
 
  private:
@@ -78,7 +79,7 @@ class Series {
   const uint32_t ports_;
   std::vector<uint64_t> delivered_;
   std::vector<uint32_t> peaks_;  // by point, then port
-  std::vector<uint32_t> sent_;
+  std::vector<float> sent_;      // beyond 16 MiB to 7 digits
 };
 
 }  // namespace paceline::sim

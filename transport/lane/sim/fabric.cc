@@ -86,6 +86,7 @@ Fabric::Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, 
   const size_t count = topology_.links().size();
   queue_max_.resize(count);
   sent_bytes_.resize(count);
+  sent_wraps_.resize(count);
   ports_.resize(count);
   timing_.resize(count);
   if (!faults_.empty()) damage_.resize(count);
@@ -375,6 +376,8 @@ void Fabric::StartSending(uint32_t index, uint32_t packet) {
   Port& port = ports_[index];
   const Packet& record = pool_[packet];
   port.sent_bytes += record.wire_bytes;
+  if (port.sent_bytes < record.wire_bytes) [[unlikely]]
+    ++sent_wraps_[index];
   port.sending_data = record.is(Packet::kControl) ? 0 : record.wire_bytes;
   if (record.is(Packet::kTelemetry)) [[unlikely]]
     WriteTelemetry(index, packet);
@@ -459,8 +462,9 @@ void Fabric::HandleSample() {
   series_delivered_ = delivered;
   for (uint32_t index = nics_; index < ports_.size(); ++index) {
     Port& port = ports_[index];
-    series_.Set(index, port.peak_bytes, port.sent_bytes - static_cast<uint32_t>(sent_bytes_[index]));
-    sent_bytes_[index] = SentBytes(index);
+    const uint64_t sent = SentBytes(index);
+    series_.Set(index, port.peak_bytes, sent - sent_bytes_[index]);
+    sent_bytes_[index] = sent;
     queue_max_[index] = std::max(queue_max_[index], port.peak_bytes);
     // What is there now is also the next interval's, unless the last packet has left without an event.
     port.peak_bytes = port.busy_until > queue_.now() ? port.occupancy() : port.data_bytes;
@@ -515,8 +519,7 @@ uint32_t Fabric::QueueQuantileBytes(uint32_t port, double quantile) const {
 }
 
 uint64_t Fabric::SentBytes(uint32_t port) const {
-  // The port's own count is modulo 2^32; the intervals of the series are far shorter than 4 GiB.
-  return sent_bytes_[port] + (ports_[port].sent_bytes - static_cast<uint32_t>(sent_bytes_[port]));
+  return (uint64_t{sent_wraps_[port]} << 32) + ports_[port].sent_bytes;
 }
 
 Duration Fabric::BaseRtt(uint32_t source_host, uint32_t destination_host) const {

@@ -182,6 +182,7 @@ class Fabric {
   Series series_;
   std::vector<uint32_t> queue_max_;   // by port, up to the current interval
   std::vector<uint64_t> sent_bytes_;  // by port, up to the current interval
+  std::vector<uint32_t> sent_wraps_;  // by port: how often the port's own count of them has wrapped
   uint64_t series_delivered_ = 0;     // delivered bytes when the current interval began
   bool sampling_ = false;
   bool stopped_ = false;

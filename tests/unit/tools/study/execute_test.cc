@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <sstream>
 
@@ -78,6 +79,23 @@ TEST(ExecuteTest, SameResultsHoweverManyRanks) {
       for (const auto& section : *all[rank]) EXPECT_THAT(section, IsEmpty());
     }
   }
+}
+
+TEST(ExecuteTest, WithoutAThreadTheCallerDoesItAll) {
+  const Study study = Load();
+  const auto expected = ExecuteStudy(study, ExecuteOptions());
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  pthread_attr_t before, hopeless;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&hopeless), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&hopeless, size_t{1} << 47), 0);  // more than there are addresses
+  ASSERT_EQ(pthread_setattr_default_np(&hopeless), 0);
+  ExecuteOptions options;
+  options.jobs = 4;
+  const auto runs = ExecuteStudy(study, options);
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ(Written(study, *runs), Written(study, *expected));
 }
 
 // Each rank but 0 has a study in which only its own run could be executed.

@@ -177,6 +177,31 @@ TEST_F(IdealTest, FlowAloneHasItsPairsRoundTrip) {
   EXPECT_EQ(model.Packets(4097), 2u);
 }
 
+TEST_F(IdealTest, ShortPacketsTakeShortTimes) {
+  const sim::Topology topology = FatTree();
+  const IdealModel model(topology, 4096, 64);
+  const auto rtt = [](uint64_t packet) { return 6 * (2 + static_cast<double>(packet + 64) * 8 / 1e5); };
+  Workload workload;
+  workload.flows.push_back({.source = 0, .destination = 127, .bytes = 1});
+  EXPECT_NEAR(sim::PicosToMicros(model.FlowIdeal(workload.flows[0])), rtt(65), 0.0001);
+  EXPECT_NEAR(Micros(topology, workload), rtt(65), 0.0001);
+  workload.flows.push_back({.source = 1, .destination = 126, .bytes = 1000});
+  EXPECT_NEAR(Micros(topology, workload), rtt(1064), 0.0001);
+}
+
+TEST_F(IdealTest, AShortLastPacketCostsNothingWhereItMayOvertakeTheFirst) {
+  const sim::Topology topology = FatTree();
+  const IdealModel model(topology, 4096, 64);
+  const auto ideal = [&](uint32_t to, uint64_t bytes) {
+    return sim::PicosToMicros(model.FlowIdeal({.source = 0, .destination = to, .bytes = bytes}));
+  };
+  EXPECT_NEAR(ideal(127, 4097), ideal(127, 4096), 0.0001);
+  EXPECT_NEAR(ideal(127, 3 * 4096 + 1), ideal(127, 3 * 4096), 0.0001);
+  EXPECT_NEAR(ideal(127, 8191), ideal(127, 8192), 0.0002);
+  EXPECT_NEAR(ideal(127, 10 * 4096 + 1), ideal(127, 10 * 4096) + 65 * 8 / 1e5, 0.0001);
+  EXPECT_NEAR(ideal(1, 4097), ideal(1, 4096) + 65 * 8 / 1e5, 0.0001);  // there is but one way
+}
+
 TEST_F(IdealTest, AllNicsOfAHostCount) {
   sim::TopologyConfig config;
   config.kind = sim::TopologyKind::kRailOptimized;

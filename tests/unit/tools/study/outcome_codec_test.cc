@@ -79,7 +79,7 @@ TEST(OutcomeCodecTest, ValuesAtTheEdge) {
   before.compute_us = 0.1;
   before.ideal_end_us = std::numeric_limits<double>::denorm_min();
   before.recoveries = {{1.5, std::nullopt}, {2, 0.3}};
-  before.busiest.sent_bytes = {0, std::numeric_limits<uint32_t>::max()};
+  before.busiest.sent_bytes = {0, std::numeric_limits<uint64_t>::max()};
   const auto after = Decode(EncodeOutcome(before), study);
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(after->failed_operations, before.failed_operations);
@@ -151,7 +151,7 @@ TEST(OutcomeCodecTest, OtherFieldsAreRefused) {
   const std::pair<const char*, nlohmann::json> out_of_range[] = {
       {"packets", -1},
       {"end_ns", uint64_t{1} << 63},
-      {"busiest.sent_bytes", nlohmann::json::array({uint64_t{1} << 32})},
+      {"busiest.queue_peak_bytes", nlohmann::json::array({uint64_t{1} << 32})},
       {"flows", {0, 1, 2}},
       {"flows", {0, 1, 2, "slow"}},
       {"recoveries", {1.0, 2.0, 3.0}},

@@ -335,6 +335,35 @@ TEST(StudyRunTest, MissedDeadlineIsSaid) {
   EXPECT_THAT(TableOf(study.sections[0], (*runs)[0]), testing::HasSubstr("missed the deadline"));
 }
 
+// The last flow is over long before stage 0 has computed.
+TEST(StudyRunTest, ComputingThatIsNotOverMissesTheDeadline) {
+  const Study study =
+      Load(kSmall, {"workload.kind=pipeline", "workload.ranks=2", "workload.micro_batches=1", "workload.bytes=10000",
+                    "workload.forward_us=100", "workload.backward_us=2000", "run.deadline_us=3000"});
+  const auto runs = ExecuteStudy(study, {});
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_FALSE(AllFinished((*runs)[0]));
+  const nlohmann::json run = RunToJson((*runs)[0][0]);
+  EXPECT_EQ(run["finished"], run["flows"]);
+  EXPECT_TRUE(run["missed_deadline"]);
+  EXPECT_FALSE(run["completion_us"].is_null());
+  EXPECT_TRUE(run["step_us"].is_null());
+  EXPECT_THAT(TableOf(study.sections[0], (*runs)[0]), testing::HasSubstr("1 of 1 runs missed the deadline"));
+}
+
+// Whatever way its packets take: a short last one may come before the others.
+TEST(StudyRunTest, AFlowAloneIsNotFasterThanItsIdeal) {
+  for (const char* topology : {"fabric.topology=leaf_spine", "fabric.topology=fat_tree"}) {
+    for (const char* bytes : {"1", "100", "4096", "4097", "5000", "6000", "8192", "9000", "1000000"}) {
+      const Study study = Load(kSmall, {topology, "fabric.hosts=64", "fabric.pod_size=16", "workload.fan_in=1",
+                                        "workload.posted_ahead=true", std::string("workload.bytes=") + bytes});
+      const nlohmann::json run = RunStudy(study)["runs"][0];
+      EXPECT_GE(run["slowdown"]["max"], 1) << topology << " " << bytes;
+      EXPECT_LT(run["slowdown"]["max"], 1.02) << topology << " " << bytes;
+    }
+  }
+}
+
 TEST(StudyRunTest, TriggersStartFlowsWhenTheirCausesAreDone) {
   const Study study = Load(kSmall, {"workload.kind=alltoall", "workload.window=2", "workload.ranks=8"});
   auto runs = ExecuteStudy(study, {});

@@ -177,7 +177,19 @@ TEST(ScenarioTest, RefusesWhatCannotBeIncluded) {
   EXPECT_THAT(ErrorOf("include = \"incast\"\n"), HasSubstr("must be a list"));
   EXPECT_THAT(ErrorOf("include = [3]\n"), HasSubstr("must be a list"));
   EXPECT_THAT(ErrorOf("include = [\"nothing\"]\n"), HasSubstr("no built-in study \"nothing\""));
-  EXPECT_THAT(ErrorOf("include = [\"nothing.toml\"]\n"), HasSubstr("cannot read"));
+  EXPECT_THAT(ErrorOf("include = [\"nothing.toml\"]\n"),
+              HasSubstr("cannot read \"nothing.toml\": No such file or directory"));
+}
+
+TEST(ScenarioTest, AFolderIsNoFile) {
+  const std::string folder = testing::TempDir();
+  const auto study = LoadStudy(folder, {});
+  EXPECT_THAT(std::string(study.status().message()), HasSubstr("cannot read \"" + folder + "\": Is a directory"));
+  EXPECT_THAT(ErrorOf("", {"workload.kind=connection_matrix", "workload.file=" + folder}),
+              HasSubstr("cannot read \"" + folder + "\": Is a directory"));
+  EXPECT_THAT(ErrorOf("", {"fabric.topology=file", "fabric.topology_file=" + folder}),
+              HasSubstr("cannot be read: Is a directory"));
+  EXPECT_THAT(ErrorOf("", {"workload.kind=poisson", "workload.sizes=" + folder}), HasSubstr("Is a directory"));
 }
 
 TEST(ScenarioTest, RefusesUnknownKeysNamingThoseThatThereAre) {

@@ -51,6 +51,7 @@ TEST(TrafficTest, TableAndJsonShowBoth) {
 }
 
 TEST(TrafficTest, RefusesMistakes) {
+  EXPECT_THAT(std::string(LoadTrafficModel(testing::TempDir()).status().message()), HasSubstr("Is a directory"));
   const auto message = [](const char* toml) { return std::string(ParseTrafficModel(toml, "m").status().message()); };
   EXPECT_THAT(message("[model]\nlayers = 3\n"), HasSubstr("model.hidden is missing"));
   EXPECT_THAT(message("[model]\nlayers = 'a'\n"), HasSubstr("model.layers must be"));

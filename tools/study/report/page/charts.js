@@ -62,7 +62,7 @@ class SectionCharts {
         this.columns('completion_us', 'ideal_us', 'ratio'),
         {low: 0, high: 1, tick: (value) => (value === 0 ? 'ideal' : `${value > 0 ? '+' : ''}${Format.tick(value)} %`)},
         (runs) => {
-          const done = runs.filter((run) => !(run.finished < run.flows));
+          const done = runs.filter((run) => !(run.finished < run.flows) && !run.missed_deadline);
           const ratios = SectionCharts.numbers(done, (run) => run.ratio);
           if (done.length < runs.length) {
             return {
@@ -269,7 +269,8 @@ class SectionCharts {
     const line = limits.link_gbps ? [{value: limits.link_gbps, name: 'line rate', colour: '--bad'}] : [];
     const ideal =
         limits.ideal_gbps ? [{value: limits.ideal_gbps, name: 'mean rate of an ideal run', colour: '--soft'}] : [];
-    const marks = 'Between the two ECN lines switches mark packets; at the limit they lose them.';
+    const marks =
+        `Between the two ECN lines switches mark packets${limits.queue_bytes ? '; at the limit they lose them' : ''}.`;
     return [
       this.faultTimeline(),
       this.timeChart(

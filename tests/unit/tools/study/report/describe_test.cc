@@ -86,6 +86,13 @@ TEST(DescribeFabric, TakesOversubscriptionPerTier) {
   EXPECT_EQ(ValueOf(DescribeFabric(results), "When full"), "payload trimmed, header goes on");
 }
 
+TEST(DescribeFabric, KnowsWhichQueuesHaveNoLimit) {
+  nlohmann::json results = {{"scenario", {{"fabric", {{"queue_bytes", 178880}, {"pfc", true}}}}}};
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "Port queue"), "no limit per port");
+  results["scenario"]["fabric"] = {{"queue_bytes", 178880}, {"buffer", "shared"}, {"shared_buffer_bytes", 2000000}};
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "Port queue"), "2 MB per switch, shared by its ports");
+}
+
 TEST(DescribeFabric, SaysWhoChoosesThePath) {
   nlohmann::json results = {{"scenario", {{"fabric", {{"hosts", 8}}}, {"paths", {{"policy", "least_delay"}}}}}};
   EXPECT_EQ(ValueOf(DescribeFabric(results), "Paths"), "least delay");
@@ -112,10 +119,12 @@ TEST(DescribeOutcome, SeesADeadHeatAndCleanOnesBehindTheFirst) {
 TEST(DescribeOutcome, SaysWhoDidNotFinish) {
   nlohmann::json late = MakeRun("dcqcn", 3, 0);
   late["finished"] = 7;
-  EXPECT_EQ(
-      DescribeOutcome(Results({MakeRun("tita", 1, 0), late})),
-      "tita finished after 100 \u00B5s, 1.000 times the ideal, without losing a packet. dcqcn did not finish every "
-      "flow before the deadline.");
+  EXPECT_EQ(DescribeOutcome(Results({MakeRun("tita", 1, 0), late})),
+            "tita finished after 100 \u00B5s, 1.000 times the ideal, without losing a packet. dcqcn did not finish "
+            "before the deadline.");
+  late["finished"] = 8;
+  late["missed_deadline"] = true;
+  EXPECT_THAT(DescribeOutcome(Results({late})), HasSubstr("dcqcn did not finish before the deadline."));
   EXPECT_EQ(DescribeOutcome(nlohmann::json::object()), "");
 }
 

@@ -22,6 +22,15 @@ TEST(PageData, CarriesLimitsAndTheRateOfAnIdealRun) {
   EXPECT_NEAR(limits["ideal_gbps"].get<double>(), 8e-3 * 32e6 / (81.5 * 32 + 13.7), 0.01);
 }
 
+TEST(PageData, DrawsNoLimitWhereThereIsNone) {
+  ReportSection section = SampleSection({});
+  section.results["scenario"]["fabric"]["pfc"] = true;
+  EXPECT_FALSE(DataOf(section)["sections"][0]["limits"].contains("queue_bytes"));
+  section.results["scenario"]["fabric"]["pfc"] = false;
+  section.results["scenario"]["fabric"]["buffer"] = "shared";
+  EXPECT_FALSE(DataOf(section)["sections"][0]["limits"].contains("queue_bytes"));
+}
+
 TEST(PageData, CarriesAnAlgorithmsOwnMarkingWhereItDiffers) {
   ReportSection section = SampleSection({});
   section.results["scenario"]["cc"]["dcqcn"] = {{"ecn_min_bytes", 5000}, {"ecn_max_bytes", 145600}, {"g", 0.1}};

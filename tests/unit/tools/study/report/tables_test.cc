@@ -80,6 +80,15 @@ TEST(ComparisonTable, NeverCallsAnUnfinishedOneBest) {
   EXPECT_THAT(RowOf(html, "tita"), HasSubstr("best"));
 }
 
+TEST(ComparisonTable, ComputingMayBeUnfinishedToo) {
+  nlohmann::json late = MakeRun("swift", 1, 50, 0);
+  late["missed_deadline"] = true;
+  const nlohmann::json results = Results({MakeRun("tita", 1, 100, 0), late});
+  const std::string html = ComparisonTable(results, Styles(results));
+  EXPECT_THAT(RowOf(html, "swift"), HasSubstr("computing unfinished"));
+  EXPECT_THAT(RowOf(html, "swift"), Not(HasSubstr("best")));
+}
+
 TEST(ComparisonTable, HoldsWithoutRunsAndWithoutFigures) {
   EXPECT_THAT(ComparisonTable(nlohmann::json::object(), {}), HasSubstr("no runs"));
   const nlohmann::json bare = {{"runs", {{{"algorithm", "tita"}}, nlohmann::json()}}};

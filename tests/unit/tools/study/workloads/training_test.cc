@@ -92,6 +92,9 @@ TEST(TrainingTest, RefusesWhatDoesNotDivide) {
   EXPECT_THAT(message("dp = 4\nbatch = 6"), HasSubstr("workload.batch"));
   EXPECT_THAT(message("dp = 32\nbatch = 32"), HasSubstr("fabric.hosts"));
   EXPECT_THAT(message("tp = 1\npp = 1\ndp = 1"), HasSubstr("from 2"));
+  // 2^32 ranks.
+  EXPECT_THAT(message("tp = 1024\npp = 64\ndp = 65536"),
+              HasSubstr("workload.tp x pp x dp = 4294967296 must be at most 4194304"));
 }
 
 }  // namespace

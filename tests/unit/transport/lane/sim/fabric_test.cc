@@ -447,6 +447,29 @@ TEST(FabricTest, SeriesCoversTheRunWithinItsBound) {
   EXPECT_EQ(fabric->SentBytes(port), sent);
 }
 
+TEST(FabricTest, CountsMoreBytesThan32BitsHold) {
+  FabricConfig config = SmallSwitch(2);
+  config.mtu_bytes = 65536;
+  auto fabric = Build(config);
+  constexpr uint64_t kPackets = 140'000;
+  WindowHost receiver(*fabric, 0, {1}, 0, 1), sender(*fabric, 1, {0}, kPackets, 16);
+  fabric->Run(Time::Never());
+  ASSERT_GT(kPackets * 65600, uint64_t{1} << 33);
+  EXPECT_EQ(fabric->SentBytes(1), kPackets * 65600);  // by the NIC
+  EXPECT_EQ(fabric->SentBytes(2), kPackets * 65600);  // by the switch
+}
+
+TEST(SeriesTest, IntervalsHoldMoreThan32Bits) {
+  Series series(1, 1);
+  for (size_t point = 0; point <= Series::kMaxPoints; ++point) {
+    series.Append(0);
+    series.Set(0, 0, uint64_t{3} << 30);
+  }
+  EXPECT_EQ(series.interval(), 2);
+  EXPECT_EQ(series.sent_bytes(0, 0), uint64_t{6} << 30);
+  EXPECT_EQ(series.sent_bytes(series.size() - 1, 0), uint64_t{3} << 30);
+}
+
 TEST(FabricTest, RebootLosesWhatWaitsAndTheLinksComeBack) {
   FabricConfig config = SmallSwitch(9);
   config.faults = {

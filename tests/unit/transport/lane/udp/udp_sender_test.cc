@@ -490,7 +490,7 @@ TEST_F(UdpSenderTest, OtherErrorsDropOneMessageAndGoOn) {
     kernel_.sent.clear();
     AddRun(3, a_, 0, 300);
     AddRun(2, b_, 0, 300);
-    kernel_.answers = {error};
+    kernel_.answers = {error, error};  // also when it is tried again
     EXPECT_EQ(sender.Send(segments_, peers_, counters_), 5u);
     EXPECT_EQ(counters_.tx_drops, 3u) << error;
     EXPECT_EQ(counters_.tx_packets, 2u);
