@@ -8,6 +8,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace paceline::gpudirect {
+namespace {
+
+// What Get gives. It goes with the library that has this code, or with the process, behind all objects of static
+// storage, which may use it to their end.
+const absl::StatusOr<std::unique_ptr<CudaDriver>>* the_driver = nullptr;
+[[gnu::destructor]] void FreeTheDriver() { delete the_driver; }
+
+}  // namespace
 
 absl::Status CudaDriver::Resolve(void* library) {
   std::string missing;
@@ -63,7 +71,7 @@ absl::StatusOr<std::unique_ptr<CudaDriver>> CudaDriver::Load(const std::string& 
 }
 
 const CudaDriver* CudaDriver::Get(std::string* reason) {
-  static const auto& driver = *new absl::StatusOr(Load());  // what has static storage may use it to the end
+  static const auto& driver = *(the_driver = new absl::StatusOr(Load()));
   if (driver.ok()) return driver->get();
   if (reason != nullptr) *reason = std::string(driver.status().message());
   return nullptr;

@@ -54,8 +54,8 @@ class CudaDriver {
   // fails, or it sees no device.
   static absl::StatusOr<std::unique_ptr<CudaDriver>> Load(const std::string& library = "libcuda.so.1");
 
-  // The driver of this process, loaded at the first call and never destroyed; nullptr: there is none. `reason` (may be
-  // nullptr): why.
+  // The driver of this process, loaded at the first call, and there until all objects of static storage are gone;
+  // nullptr: there is none. `reason` (may be nullptr): why.
   static const CudaDriver* Get(std::string* reason = nullptr);
 
   int device_count() const { return device_count_; }
