@@ -140,7 +140,7 @@ int FakeVerbs::CloseDevice(ibv_context* handle) {
 
 int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) {
   *attributes = {};
-  attributes->phys_port_cnt = 1;
+  attributes->phys_port_cnt = ports_;
   attributes->sys_image_guid = htobe64(0x0200000000000001);
   attributes->max_cqe = max_cqe_;
   attributes->max_srq_wr = 16384;
@@ -392,6 +392,10 @@ FakeVerbs::Qp* FakeVerbs::FindQp(uint32_t number) {
 }
 
 ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  if (attributes->cap.max_inline_data > most_inline_) {
+    errno = EINVAL;
+    return nullptr;
+  }
   auto* qp = new Qp;
   qp->context = pd->context;
   qp->device = Context::Of(pd->context)->number;
@@ -410,7 +414,7 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   qp->state = IBV_QPS_RESET;
   qp->most_sends = attributes->cap.max_send_wr;
   qp->most_receives = attributes->cap.max_recv_wr;
-  attributes->cap.max_inline_data = Qp::kInlineBytes;
+  attributes->cap.max_inline_data = std::min(Qp::kInlineBytes, most_inline_);
   qps_[qp->qp_num] = qp;
   return qp;
 }
@@ -428,7 +432,10 @@ void FakeVerbs::Fail(Qp& qp) {
 
 int FakeVerbs::ModifyQp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   auto& qp = *static_cast<Qp*>(handle);
-  if (devices_[qp.device].jammed) return EIO;
+  if (devices_[qp.device].refused_calls > 0) {
+    --devices_[qp.device].refused_calls;
+    return EIO;
+  }
   const ibv_qp_state next = attributes->qp_state;
   const bool allowed =
       next == IBV_QPS_RESET || next == IBV_QPS_ERR || (next == IBV_QPS_INIT && qp.state == IBV_QPS_RESET) ||

@@ -49,8 +49,8 @@ class FakeVerbs final : public VerbsCalls {
   void SetPort(uint32_t device, bool up);
   // The card says something of itself, as that its completion queue is broken.
   void TellDevice(uint32_t device, ibv_event_type type);
-  // From here on the card changes no QP any more: whatever state they are in they keep.
-  void Jam(uint32_t device) { devices_[device].jammed = true; }
+  // From here on the card changes no QP any more, or refuses so many calls: whatever state they are in they keep.
+  void Jam(uint32_t device, uint32_t calls = ~0u) { devices_[device].refused_calls = calls; }
   // The QP fails, and its card says so. Receives that were posted to it come back.
   void FailQp(uint32_t number);
   // From here on a connected QP gets the number of the last one that was destroyed, as some cards give them.
@@ -67,6 +67,10 @@ class FakeVerbs final : public VerbsCalls {
   // that it counts at `kilohertz`, and counts `per_million` faster.
   void OfferClock(uint32_t device, uint64_t kilohertz, double per_million, std::function<Time()> host);
   uint64_t TicksOf(uint32_t device) const;
+  // From here on cards say that they have so many ports, which are all alike.
+  void CountPorts(uint8_t ports) { ports_ = ports; }
+  // From here on cards make no QPs that shall carry more bytes than so many in their work requests.
+  void LimitInline(uint32_t bytes) { most_inline_ = bytes; }
   // From here on cards take no dma-bufs.
   void RefuseDmaBufs() { takes_dma_bufs_ = false; }
   // How memory came to be registered, in order, as (address, bytes, by dma-buf).
@@ -137,7 +141,7 @@ class FakeVerbs final : public VerbsCalls {
     ibv_device device{};
     bool up = true;
     bool gids = true;
-    bool jammed = false;
+    uint32_t refused_calls = 0;
     int udp_port_error = EOPNOTSUPP;
     uint64_t kilohertz = 0;  // of its clock; 0: it has none
     double per_million = 0;
@@ -172,6 +176,8 @@ class FakeVerbs final : public VerbsCalls {
   ibv_mr* Add(Mr* mr, ibv_pd* pd, uint64_t address, size_t bytes);
 
   int max_cqe_;
+  uint8_t ports_ = 1;
+  uint32_t most_inline_ = 1024;
   std::vector<Device> devices_;
   std::deque<Packet> wire_;
   std::vector<Packet> parked_;

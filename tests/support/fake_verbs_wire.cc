@@ -69,7 +69,7 @@ int FakeVerbs::PostSend(ibv_qp* handle, ibv_send_wr* first, ibv_send_wr** bad) {
       const auto mr = mrs_.find(piece.lkey);
       const bool inside = mr != mrs_.end() && Covers(*mr->second, piece.addr, piece.length);
       const bool inlined = (first->send_flags & IBV_SEND_INLINE) != 0;
-      if (inlined && piece.length > Qp::kInlineBytes) Violate("more inline than the QP takes");
+      if (inlined && piece.length > std::min(Qp::kInlineBytes, most_inline_)) Violate("more inline than the QP takes");
       if (!inlined && !inside) Violate("a payload outside of registered memory");
       const auto* bytes = reinterpret_cast<const uint8_t*>(piece.addr);
       if (!inlined && inside) {
@@ -129,7 +129,8 @@ void FakeVerbs::WriteRoute(const Packet& packet, uint8_t* at) const {
     at[0] = static_cast<uint8_t>(0x60 | packet.traffic_class >> 4);
     at[1] = static_cast<uint8_t>(packet.traffic_class << 4);
     std::memcpy(at + 8, source.data(), source.size());
-  } else {  // an IPv4 header in the second half
+  } else {  // an IPv4 header in the second half; the first is undefined, and may look like an IPv6 header
+    std::memset(at, 0x66, 20);
     at[20] = 0x45;
     at[21] = packet.traffic_class;
     std::memcpy(at + 32, source.data() + 12, 4);

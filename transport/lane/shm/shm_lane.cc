@@ -186,6 +186,9 @@ absl::Status CheckOptions(const ShmLaneOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Lane>> CreateShmLane(const ShmLaneOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  // Where no ring can be made there is no lane: other lanes do instead.
+  FileDescriptor descriptor;
+  if (auto memory = ShmMemory::Create(options.ring_bytes, &descriptor); !memory.ok()) return memory.status();
   ShmToken token;
   if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
     return absl::ErrnoToStatus(errno, "shm lane: no random bytes");
@@ -202,10 +205,6 @@ absl::StatusOr<std::unique_ptr<Lane>> CreateShmLane(const ShmLaneOptions& option
   return std::make_unique<ShmLane>(options, token, *std::move(listener), std::move(epoll));
 }
 
-absl::Status CheckShmLane() {
-  FileDescriptor descriptor;
-  if (auto memory = ShmMemory::Create(ShmMemory::kLeastRing, &descriptor); !memory.ok()) return memory.status();
-  return CreateShmLane({}).status();
-}
+absl::Status CheckShmLane() { return CreateShmLane({}).status(); }
 
 }  // namespace paceline

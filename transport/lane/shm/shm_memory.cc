@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <bit>
@@ -10,21 +11,31 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace paceline {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+// The kernel ends a process that makes a file longer than it may, and takes this for one.
+absl::Status CheckFileLimit(uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("files of this process may have ", limit.rlim_cur,
+                                                   " bytes (ulimit -f), and shared memory needs ", bytes));
+}
+
 size_t MappedBytes(uint64_t ring_bytes) { return kShmControlBytes + 2 * ring_bytes; }
 
 }  // namespace
 
 absl::StatusOr<ShmMemory> ShmMemory::Create(uint64_t ring_bytes, FileDescriptor* descriptor) {
+  const uint64_t bytes = kShmControlBytes + ring_bytes;
+  if (absl::Status status = CheckFileLimit(bytes); !status.ok()) return status;
   FileDescriptor fd(memfd_create("paceline-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "memfd_create");
-  if (ftruncate(fd.get(), static_cast<off_t>(kShmControlBytes + ring_bytes)) != 0 ||
-      fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 || fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return absl::ErrnoToStatus(errno, "cannot size and seal shared memory");
   }
   absl::StatusOr<ShmMemory> memory = Map(fd, ring_bytes);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "transport/lane/udp/udp_interfaces.h"
@@ -75,19 +76,24 @@ void UdpLinkMonitor::HandleAddressMessage(const nlmsghdr* message) {
   const auto* info = static_cast<const ifaddrmsg*>(NLMSG_DATA(message));
   const bool here = info->ifa_index == interface_index_;
   if ((!here && !moves_) || info->ifa_family != address_.family()) return;
+  // IFA_LOCAL is the interface's own address, IFA_ADDRESS the far end of a point-to-point link; or, for IPv6 without a
+  // far end, the only one that is named.
+  const rtattr* named = nullptr;
+  int left = static_cast<int>(message->nlmsg_len - NLMSG_LENGTH(sizeof(*info)));
+  for (const auto* attribute = IFA_RTA(info); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
+    if (attribute->rta_type == IFA_LOCAL || (attribute->rta_type == IFA_ADDRESS && named == nullptr)) named = attribute;
+  }
   const bool v4 = address_.family() == AF_INET;
   const void* own = v4 ? static_cast<const void*>(&address_.v4.sin_addr) : &address_.v6.sin6_addr;
   const size_t size = v4 ? sizeof(in_addr) : sizeof(in6_addr);
-  int left = static_cast<int>(message->nlmsg_len - NLMSG_LENGTH(sizeof(*info)));
-  for (const auto* attribute = IFA_RTA(info); RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
-    // IPv4 names the interface's own address IFA_LOCAL (IFA_ADDRESS is the far end of a point-to-point link).
-    if (attribute->rta_type != (v4 ? IFA_LOCAL : IFA_ADDRESS)) continue;
-    if (RTA_PAYLOAD(attribute) < size || std::memcmp(RTA_DATA(attribute), own, size) != 0) continue;
-    // A tentative IPv6 address is not ours until the kernel found nobody else using it.
-    const bool gained = message->nlmsg_type == RTM_NEWADDR && (info->ifa_flags & IFA_F_TENTATIVE) == 0;
-    if (gained && !here) return Ask();  // ours may be gone, and this be it, made anew
-    if (here && gained) has_address_ = true;
-    if (here && message->nlmsg_type == RTM_DELADDR) has_address_ = false;
+  if (named == nullptr || RTA_PAYLOAD(named) < size || std::memcmp(RTA_DATA(named), own, size) != 0) return;
+  // A tentative IPv6 address is not ours until the kernel found nobody else using it.
+  const bool gained = message->nlmsg_type == RTM_NEWADDR && (info->ifa_flags & IFA_F_TENTATIVE) == 0;
+  if (gained && !here) return Ask();  // ours may be gone, and this be it, made anew
+  if (here && gained) has_address_ = true;
+  if (here && message->nlmsg_type == RTM_DELADDR) {
+    has_address_ = false;
+    ask_ = true;  // it may be there with another prefix
   }
 }
 
@@ -98,19 +104,20 @@ void UdpLinkMonitor::HandleMessage(const nlmsghdr* message) {
   // A bridge speaks of its ports with RTM_DELLINK of its own family: that is not the end of the interface.
   if (link->ifi_index != static_cast<int>(interface_index_) || link->ifi_family != AF_UNSPEC) return;
   link_up_ = message->nlmsg_type == RTM_NEWLINK && IsUp(link->ifi_flags);
+  ask_ |= message->nlmsg_type == RTM_DELLINK;  // another interface may have had the address before
 }
 
 void UdpLinkMonitor::Poll() {
   std::array<uint32_t, 4096> buffer;
-  for (bool lost = false;;) {
+  for (;;) {
     const ssize_t bytes = recv(netlink_.get(), buffer.data(), sizeof(buffer), MSG_DONTWAIT);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && errno == ENOBUFS) {  // what is still to be read is older than what was lost
-      lost = true;
+      ask_ = true;
       continue;
     }
     if (bytes <= 0) {
-      if (!lost) return;
+      if (!std::exchange(ask_, false)) return;
       Ask();
       return Update();
     }

@@ -42,7 +42,7 @@ class UdpLinkMonitor {
   void AskLinkState();
   // Whether the address is still there, and where.
   void AskAddress();
-  // For both: when messages were lost, and when another interface got the address.
+  // For both: when messages were lost, when another interface got the address, and when this one lost it or has gone.
   void Ask();
   void Update();
 
@@ -52,6 +52,7 @@ class UdpLinkMonitor {
   bool moves_;
   bool link_up_ = true;
   bool has_address_ = true;
+  bool ask_ = false;  // once all messages have been read: they do not tell all
   LaneStatus status_;
 };
 

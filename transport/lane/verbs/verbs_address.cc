@@ -10,7 +10,11 @@ constexpr uint8_t kSize = 23;
 constexpr uint8_t kInfiniBand = 1;
 constexpr uint8_t kEthernet = 2;
 
+constexpr VerbsGid kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
 }  // namespace
+
+bool IsIpv4(const VerbsGid& gid) { return std::equal(gid.begin(), gid.begin() + 12, kMapped.begin()); }
 
 LaneAddress ToLaneAddress(const VerbsAddress& address) {
   LaneAddress lane;

@@ -20,6 +20,9 @@ namespace paceline {
 
 using VerbsGid = std::array<uint8_t, 16>;
 
+// On Ethernet: it stands for an IPv4 address (::ffff:a.b.c.d), and what travels to and from it has an IPv4 header.
+bool IsIpv4(const VerbsGid& gid);
+
 struct VerbsAddress {
   VerbsGid gid{};
   uint32_t qp_number = 0;  // 24 bits

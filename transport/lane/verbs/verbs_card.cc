@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr uint32_t kLeastPaths = 8;
-constexpr uint32_t kInlineBytes = 128;
+constexpr std::array<uint32_t, 3> kInlineBytes = {128, 64, 0};  // asked for until the card agrees
 constexpr uint32_t kRefill = 64;
 constexpr size_t kPolled = 64;
 constexpr uint8_t kHopLimit = 64;
@@ -131,6 +131,16 @@ absl::StatusOr<ibv_mr*> VerbsCard::RegisterDmaBuf(const LaneMemory& memory, int 
   return mr;
 }
 
+// Cards that cannot carry so many bytes in a work request make no QP at all.
+ibv_qp* VerbsCard::CreateQp(ibv_qp_init_attr* init) {
+  ibv_qp* qp = nullptr;
+  for (size_t i = 0; i < kInlineBytes.size() && qp == nullptr; ++i) {
+    init->cap.max_inline_data = kInlineBytes[i];
+    qp = calls_->CreateQp(pd_, init);
+  }
+  return qp;
+}
+
 absl::StatusOr<ibv_qp*> VerbsCard::MakeDatagramQp(uint32_t* inline_bytes) {
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq_;
@@ -138,8 +148,7 @@ absl::StatusOr<ibv_qp*> VerbsCard::MakeDatagramQp(uint32_t* inline_bytes) {
   init.cap.max_send_wr = options_.datagrams_out;
   init.cap.max_recv_wr = options_.datagrams_in;
   init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-  init.cap.max_inline_data = kInlineBytes;
-  ibv_qp* qp = calls_->CreateQp(pd_, &init);
+  ibv_qp* qp = CreateQp(&init);
   if (qp == nullptr) return Failed(port_, "ibv_create_qp (UD)", errno);
   *inline_bytes = init.cap.max_inline_data;
   const absl::Status status = StartDatagramQp(qp);
@@ -176,8 +185,7 @@ absl::StatusOr<ibv_qp*> VerbsCard::MakePathQp(ibv_qp_type type, uint32_t* inline
   init.qp_type = type;
   init.cap.max_send_wr = options_.writes_per_path;
   init.cap.max_send_sge = 1;
-  init.cap.max_inline_data = kInlineBytes;
-  ibv_qp* qp = calls_->CreateQp(pd_, &init);
+  ibv_qp* qp = CreateQp(&init);
   if (qp == nullptr) return Failed(port_, "ibv_create_qp", errno);
   *inline_bytes = init.cap.max_inline_data;
   ibv_qp_attr attributes{};

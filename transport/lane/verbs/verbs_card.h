@@ -117,6 +117,8 @@ class VerbsCard {
   // nullptr: its completions have no times.
   ibv_cq* MakeTimedCq(int entries);
   size_t PollCard(std::span<VerbsCompletion> out);
+  // Fills in how many bytes a work request may carry; nullptr with errno.
+  ibv_qp* CreateQp(ibv_qp_init_attr* init);
   void ChooseUdpPort(ibv_qp* qp, uint32_t flow_label);
 
   VerbsCalls* calls_;

@@ -14,15 +14,14 @@ constexpr int kEcnMask = 3;
 constexpr int kEcnCongestionExperienced = 3;
 constexpr uint32_t kOwnMark = 0x6c616e65;  // the immediate of the lane's own messages
 
-// The network header in front of what arrived: a GRH, which IPv6's header looks like, or an IPv4 header at its end
-// (InfiniBand specification, annex A17.4.5.1).
+// The network header in front of what arrived: a GRH, which IPv6's header looks like, or an IPv4 header at its end, and
+// then what stands before that is undefined and may look like the other (InfiniBand specification, annex A17.4.5.1).
+// Which of the two it is the lane's own address says: what goes there is of its kind.
 constexpr size_t kIpv4At = 20;
 
-bool IsIpv4(const uint8_t* route, bool ethernet) { return ethernet && route[0] >> 4 != 6; }
-
-VerbsGid SourceGid(const uint8_t* route, bool ethernet) {
+VerbsGid SourceGid(const uint8_t* route, bool ipv4) {
   VerbsGid gid{};
-  if (IsIpv4(route, ethernet)) {
+  if (ipv4) {
     gid[10] = gid[11] = 0xff;
     std::memcpy(gid.data() + 12, route + kIpv4At + 12, 4);
   } else {
@@ -31,10 +30,9 @@ VerbsGid SourceGid(const uint8_t* route, bool ethernet) {
   return gid;
 }
 
-// InfiniBand has marks as well, but not in this header.
-bool IsMarked(const uint8_t* route, bool ethernet) {
-  const int traffic_class = IsIpv4(route, ethernet) ? route[kIpv4At + 1] : route[0] << 4 | route[1] >> 4;
-  return ethernet && (traffic_class & kEcnMask) == kEcnCongestionExperienced;
+bool IsMarked(const uint8_t* route, bool ipv4) {
+  const int traffic_class = ipv4 ? route[kIpv4At + 1] : route[0] << 4 | route[1] >> 4;
+  return (traffic_class & kEcnMask) == kEcnCongestionExperienced;
 }
 
 }  // namespace
@@ -150,9 +148,10 @@ bool VerbsDatagrams::Take(const ibv_wc& completion, Arrived& arrived) {
   uint8_t* const at = in_.data() + size_t{slot} * slot_bytes();
   arrived.bytes = {at + kRouteBytes, completion.byte_len - kRouteBytes};
   const bool ethernet = card_->port().ethernet;
-  arrived.source = {.gid = SourceGid(at, ethernet), .qp_number = completion.src_qp, .ethernet = ethernet};
+  const bool ipv4 = ethernet && IsIpv4(card_->port().gid);
+  arrived.source = {.gid = SourceGid(at, ipv4), .qp_number = completion.src_qp, .ethernet = ethernet};
   if (!ethernet) arrived.source.lid = completion.slid;
-  arrived.marked = IsMarked(at, ethernet);
+  arrived.marked = ethernet && IsMarked(at, ipv4);  // InfiniBand has marks as well, but not in this header
   arrived.own = (completion.wc_flags & IBV_WC_WITH_IMM) != 0 && be32toh(completion.imm_data) == kOwnMark;
   return true;
 }

@@ -79,9 +79,8 @@ std::string SysfsOf(const ibv_device& device) {
 
 // The larger the better.
 int Preference(const VerbsGid& gid) {
-  static constexpr VerbsGid kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (std::equal(gid.begin(), gid.begin() + 12, kMapped.begin())) return 3;  // IPv4
-  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? 1 : 2;                  // fe80::/10 reaches one link only
+  if (IsIpv4(gid)) return 3;
+  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80 ? 1 : 2;  // fe80::/10 reaches one link only
 }
 
 // The entry of the port's table, if it is of the type that a lane speaks.
@@ -173,8 +172,8 @@ std::vector<VerbsPort> ListVerbsPorts(VerbsCalls& calls) {
     ibv_device_attr attributes{};
     if (calls.QueryDevice(context, &attributes) == 0) {
       const std::string dma_buf_problem = DmaBufProblem(calls, context);
-      for (uint8_t number = 1; number <= attributes.phys_port_cnt; ++number) {
-        ports.push_back(LookAtVerbsPort(calls, context, device->name, number));
+      for (uint32_t number = 1; number <= attributes.phys_port_cnt; ++number) {  // which may be all that a byte holds
+        ports.push_back(LookAtVerbsPort(calls, context, device->name, static_cast<uint8_t>(number)));
         ports.back().numa_node = NumaNode(*device);
         ports.back().guid = be64toh(attributes.sys_image_guid);
         ports.back().sysfs = SysfsOf(*device);

@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <array>
@@ -64,12 +65,17 @@ class VerbsLane final : public Lane {
   void OnQpError(const ibv_qp* qp);
   void SetUp(bool up);
   void RetireSent();
-  bool RepairIsDue() const;
+  // The datagrams' QP has failed, and may be started again, now or later.
+  bool AwaitsRepair() const { return parts_.datagrams->failed() && port_up_; }
+  bool RepairIsDue() const { return AwaitsRepair() && now_ >= next_repair_; }
   void RepairDatagrams();
+  // Infinite: not at all.
+  void WakeIn(Duration duration);
 
   VerbsParts parts_;
   std::unique_ptr<VerbsPaths> paths_;
   FileDescriptor epoll_;
+  FileDescriptor timer_;
   LaneAddress address_;
   std::string name_;
   LaneCapabilities capabilities_;
@@ -82,6 +88,7 @@ class VerbsLane final : public Lane {
   bool port_up_ = true;
   bool dead_ = false;      // for good: the card, or a queue of all paths, has failed
   bool prepared_ = false;  // the caller may have slept since the last Receive
+  bool timer_set_ = false;
   std::array<LaneAddress, kBatch> sources_;
 };
 
@@ -107,7 +114,8 @@ absl::Status VerbsLane::Start(const VerbsLaneOptions& options) {
   capabilities_.header_bytes = kHeaderBytes;
   capabilities_.receive_buffer_bytes = uint64_t{std::min(bounds.arrivals, bounds.datagrams_in)} * port.mtu;
   capabilities_.link_rate = options.link_rate.is_zero() ? port.rate : options.link_rate;
-  for (const int fd : {parts_.card->channel()->fd, parts_.card->context()->async_fd}) {
+  timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  for (const int fd : {parts_.card->channel()->fd, parts_.card->context()->async_fd, timer_.get()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -183,6 +191,7 @@ size_t VerbsLane::Send(std::span<const TxSegment> segments) {
 
 size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
   now_ = now;
+  if (timer_set_) WakeIn(Duration::Infinite());
   parts_.datagrams->GiveBack();
   parts_.card->RefillArrivals();
   if (std::exchange(prepared_, false) || now >= next_look_) {
@@ -210,12 +219,17 @@ size_t VerbsLane::Receive(std::span<RxSegment> out, Time now) {
 }
 
 // A card may give up what it was told to send while its port went down.
-bool VerbsLane::RepairIsDue() const { return parts_.datagrams->failed() && port_up_ && now_ >= next_repair_; }
-
 void VerbsLane::RepairDatagrams() {
   SetUp(false);  // what had been posted is lost, also where Send has found it out
   next_repair_ = now_ + kRepairEvery;
   if (parts_.datagrams->Restart().ok()) SetUp(true);
+}
+
+void VerbsLane::WakeIn(Duration duration) {
+  timer_set_ = !duration.is_infinite();
+  itimerspec spec{};
+  if (timer_set_) spec.it_value.tv_nsec = duration.nanos();
+  timerfd_settime(timer_.get(), 0, &spec, nullptr);
 }
 
 // True: `segment` is filled.
@@ -310,6 +324,7 @@ void VerbsLane::SendOwn(const VerbsAddress& to, const VerbsMessage& message) {
 bool VerbsLane::PrepareToWait() {
   prepared_ = true;
   if (RepairIsDue()) return false;
+  if (AwaitsRepair()) WakeIn(next_repair_ - now_);
   VerbsCard& card = *parts_.card;
   if (card.calls().ReqNotifyCq(card.cq()) != 0) return false;
   return !card.Drain();

@@ -19,17 +19,18 @@ ibv_qp_type TypeOf(VerbsService service) { return service == VerbsService::kReli
 }  // namespace
 
 VerbsTargets::~VerbsTargets() {
-  while (!by_qp_.empty()) End(by_qp_.begin()->second.get(), Time());
+  for (const auto& [number, target] : by_qp_) card_->Destroy(target->qp);
   while (!stopped_.empty()) DestroyOldest();
 }
 
-void VerbsTargets::End(Target* target, Time now) {
+bool VerbsTargets::End(Target* target, Time now) {
+  if (!target->stopped && !card_->Stop(target->qp)) return false;
   if (last_ == target) last_ = nullptr;
   by_key_.erase(KeyOf(*target));
   ibv_qp* const qp = target->qp;
   by_qp_.erase(qp->qp_num);
-  card_->Stop(qp);  // from here on none of its writes is placed
   stopped_.push_back({qp, now});
+  return true;
 }
 
 bool VerbsTargets::Stop(uint32_t connection) {
@@ -87,10 +88,9 @@ std::optional<VerbsMessage> VerbsTargets::OnMessage(const VerbsAddress& source, 
   if (message.type != VerbsMessageType::kOpen) return std::nullopt;
   if (same_epoch && target->opened.attempt == message.attempt) return target->answer;  // ours was lost
   if (same_epoch && static_cast<int32_t>(message.attempt - target->opened.attempt) < 0) return std::nullopt;  // old
-  if (target != nullptr) End(target, now);
-
   VerbsMessage answer = message;
   answer.type = VerbsMessageType::kRefuse;
+  if (target != nullptr && !End(target, now)) return answer;
   if (by_qp_.size() >= most_ && !MakeRoom(now)) return answer;
   uint32_t unused = 0;
   auto qp = card_->MakePathQp(TypeOf(message.service), &unused);
@@ -123,8 +123,7 @@ bool VerbsTargets::MakeRoom(Time now) {
     if (oldest == nullptr || target->last_used < oldest->last_used) oldest = target.get();
   }
   if (oldest == nullptr || now - oldest->last_used < kIdle) return false;
-  End(oldest, now);
-  return true;
+  return End(oldest, now);
 }
 
 std::optional<VerbsTargets::Notice> VerbsTargets::OnQpError(const ibv_qp* qp, Time now) {

@@ -77,7 +77,9 @@ class VerbsTargets {
     ibv_qp* qp = nullptr;
     Time at;
   };
-  void End(Target* target, Time now);
+  // None of its writes is placed from here on. False: the card has not stopped it, so it may still place what comes,
+  // and stays, to be tried again and to be known to Stop.
+  bool End(Target* target, Time now);
   void DestroyOldest();
   bool MakeRoom(Time now);
 

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
+
+#include "transport/lane/shm/shm_lane.h"
 
 namespace paceline {
 namespace {
@@ -55,6 +59,21 @@ TEST(ShmMemory, SizesThatCannotBeAreRefused) {
   for (const uint64_t bytes : {uint64_t{0}, kRing / 2, kRing + 64, 2 * ShmMemory::kMostRing, uint64_t{1} << 63}) {
     EXPECT_FALSE(ShmMemory::Create(bytes, &descriptor).ok()) << bytes;
   }
+}
+
+// `ulimit -f` is of memory without a name too, and the kernel kills who goes beyond.
+TEST(ShmMemory, TheLimitOfFilesIsRespected) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{kRing, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  FileDescriptor descriptor;
+  const auto memory = ShmMemory::Create(kRing, &descriptor);
+  const absl::Status whole = CheckShmLane();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(whole.message().find("ulimit -f"), std::string::npos) << whole;
+  EXPECT_TRUE(ShmMemory::Create(kRing, &descriptor).ok());
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ class UdpLinkTest : public ::testing::Test {
     }
     return false;
   }
+  // As often as it takes for a look at the link.
+  void LetItLook() {
+    std::array<RxSegment, 8> out;
+    for (int i = 0; i < 200; ++i) lane_->Receive(out, MonotonicNow());
+  }
   std::unique_ptr<Lane> lane_;
 };
 
@@ -120,6 +125,35 @@ TEST_F(UdpLinkTest, InterfaceGone) {
   EXPECT_EQ(lane_->Send(own.all()), 1u);
   EXPECT_EQ(ReceiveSome(*lane_, 1).size(), 1u);
   ASSERT_TRUE(Run("ip link set veth1 down"));
+  EXPECT_TRUE(WaitFor(false)) << "the new one is watched";
+}
+
+// Who renumbers a network adds the address with its new prefix and then takes away the one with the old.
+TEST_F(UdpLinkTest, AddressKeptWithAnotherPrefix) {
+  MakeVeth("198.51.100.1/24");
+  if (lane_ == nullptr) return;
+  ASSERT_TRUE(WaitFor(true));
+  ASSERT_TRUE(Run("ip addr add 198.51.100.1/16 dev veth0 && ip addr del 198.51.100.1/24 dev veth0"));
+  LetItLook();
+  EXPECT_TRUE(lane_->status().up);
+  EXPECT_GT(lane_->status().change_count, 0u) << "nothing was told of the address that went";
+  ASSERT_TRUE(Run("ip addr del 198.51.100.1/16 dev veth0"));
+  EXPECT_TRUE(WaitFor(false));
+}
+
+TEST_F(UdpLinkTest, AnotherInterfaceHadTheAddressBeforeItsOwnWasGone) {
+  MakeVeth("198.51.100.1/24");
+  if (lane_ == nullptr) return;
+  ASSERT_TRUE(WaitFor(true));
+  ASSERT_TRUE(
+      Run("ip link add veth2 type veth peer name veth3 && ip addr add 198.51.100.1/24 dev veth2 && "
+          "ip link set veth2 up && ip link set veth3 up"));
+  LetItLook();
+  ASSERT_EQ(lane_->status().change_count, 0u);
+  ASSERT_TRUE(Run("ip link del veth0"));
+  LetItLook();
+  EXPECT_TRUE(lane_->status().up);
+  ASSERT_TRUE(Run("ip link del veth2"));
   EXPECT_TRUE(WaitFor(false)) << "the new one is watched";
 }
 
@@ -166,8 +200,7 @@ TEST_F(UdpLinkTest, AnotherAddressOfTheLoopbackOutlivesMessagesThatWereLost) {
   ASSERT_NE(lane_, nullptr);
   ASSERT_TRUE(WaitFor(true));
   ASSERT_TRUE(Run("seq 1 2000 | sed 's/.*/link set lo alias a&/' | ip -batch -"));
-  std::array<RxSegment, 8> out;
-  for (int i = 0; i < 200; ++i) lane_->Receive(out, MonotonicNow());
+  LetItLook();
   EXPECT_TRUE(lane_->status().up);
   EXPECT_EQ(lane_->status().change_count, 0u);
 }
@@ -180,14 +213,24 @@ TEST_F(UdpLinkTest, Ipv6AddressLeavesWithTheLink) {
   EXPECT_TRUE(WaitFor(false));
 }
 
+// The kernel then names the far end where it names the address otherwise.
+TEST_F(UdpLinkTest, Ipv6AddressOfAPointToPointLink) {
+  MakeVeth("fd00:5::1 peer fd00:5::2");
+  if (lane_ == nullptr) return;
+  ASSERT_TRUE(WaitFor(true));
+  ASSERT_TRUE(Run("ip addr del fd00:5::1 peer fd00:5::2 dev veth0"));
+  EXPECT_TRUE(WaitFor(false));
+  ASSERT_TRUE(Run("ip addr add fd00:5::1 peer fd00:5::2 dev veth0 nodad"));
+  EXPECT_TRUE(WaitFor(true));
+}
+
 TEST_F(UdpLinkTest, OtherInterfacesDoNotMatter) {
   MakeVeth("198.51.100.1/24");
   if (lane_ == nullptr) return;
   ASSERT_TRUE(WaitFor(true));
   const uint32_t changes = lane_->status().change_count;
   ASSERT_TRUE(Run("ip link add veth2 type veth peer name veth3 && ip link set veth2 up && ip link del veth2"));
-  std::array<RxSegment, 8> out;
-  for (int i = 0; i < 200; ++i) lane_->Receive(out, MonotonicNow());
+  LetItLook();
   EXPECT_TRUE(lane_->status().up);
   EXPECT_EQ(lane_->status().change_count, changes);
 }

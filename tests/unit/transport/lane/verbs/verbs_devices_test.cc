@@ -52,6 +52,15 @@ TEST(VerbsDevices, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(small.objects(), 0u);
 }
 
+// As the kernel says of a card with more of them (those of its virtual functions).
+TEST(VerbsDevices, AsManyPortsAsACardCanSay) {
+  FakeVerbs cards(1);
+  cards.CountPorts(255);
+  const auto ports = ListVerbsPorts(cards);
+  ASSERT_EQ(ports.size(), 255u);
+  EXPECT_EQ(ports.back().name(), "fake0:255");
+}
+
 TEST(VerbsDevices, AShortCompletionQueueMeansFewerPaths) {
   FakeVerbs cards(1, 10000);
   EXPECT_TRUE(CreateVerbsLane({.device = "fake0"}, &cards).ok());

@@ -47,6 +47,23 @@ TEST_F(VerbsLaneTest, WritesOfNothingAndInlineAndFromRegisteredMemory) {
   a_->DeregisterMemory(key);
 }
 
+// Cards differ in how much a work request may carry, and make no QP that shall carry more.
+TEST_F(VerbsLaneTest, CardsThatCarryLittleOrNothingInWorkRequests) {
+  for (const uint32_t most : {96u, 0u}) {
+    SCOPED_TRACE(most);
+    a_.reset(), b_.reset();
+    cards_.LimitInline(most);
+    ASSERT_NO_FATAL_FAILURE(Start());
+    SendPacket(*a_, to_b_, "x");
+    Send(WriteOf(5, 100));
+    const auto arrived = Run();
+    ASSERT_EQ(arrived.size(), 2u);
+    EXPECT_EQ(arrived[0].bytes, "x");
+    EXPECT_EQ(arrived[1].immediate, 5u);
+    EXPECT_EQ(memory_[99], 5u);
+  }
+}
+
 TEST_F(VerbsLaneTest, ABurstKeepsItsOrderOnEachPath) {
   std::vector<TxSegment> burst;
   for (uint32_t i = 0; i < 64; ++i) burst.push_back(WriteOf(i, 8, static_cast<uint16_t>(i / 8 % 4)));
@@ -204,6 +221,25 @@ TEST_F(VerbsLaneTest, WhatWasHandedOutStaysAlthoughTheDatagramQpFails) {
   const auto arrived = Receive(*b_);
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_EQ(arrived[0].bytes, "again");
+}
+
+// Nobody else may have anything to do: who waits for the descriptor is woken to try again.
+TEST_F(VerbsLaneTest, ADatagramQpThatCouldNotBeStartedIsTriedAgainFromSleep) {
+  VerbsAddress address;
+  ASSERT_TRUE(ToVerbsAddress(b_->address(), address));
+  cards_.FailQp(address.qp_number);
+  Receive(*b_);
+  cards_.Jam(1, 1);
+  Receive(*b_);
+  EXPECT_FALSE(b_->status().up);
+  ASSERT_TRUE(b_->PrepareToWait()) << "not in vain all the time";
+  pollfd waiting{b_->wait_descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&waiting, 1, 10000), 1);
+  now_ = now_ + Duration::Millis(100);
+  Receive(*b_);
+  EXPECT_TRUE(b_->status().up);
+  ASSERT_TRUE(b_->PrepareToWait());
+  EXPECT_EQ(poll(&waiting, 1, 0), 0) << "and is left alone then";
 }
 
 TEST_F(VerbsLaneTest, TheDescriptorTellsOfWhatIsThere) {

@@ -124,6 +124,30 @@ TEST_F(VerbsPathsTest, AnOpenEndsTheQpOfTheAttemptBefore) {
   EXPECT_TRUE(Run().empty());
 }
 
+// The card does not stop the old QP at the first time of asking: until it does there is no other.
+TEST_F(VerbsPathsTest, AQpThatIsNotStoppedKeepsTheNextAttemptOut) {
+  Send(WriteOf(1, 100));
+  Run();
+  cards_.hook = [](const Packet& packet) {
+    if (packet.write) return Fate::kPark;
+    return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
+  };
+  Send(WriteOf(2, 100));
+  Run();
+  a_->ResetPath(to_b_, 7, 0);
+  Run();
+  cards_.hook = nullptr;
+  cards_.Jam(1, 1);
+  Send(WriteOf(3, 100));
+  EXPECT_TRUE(Immediates(Run()).empty());
+  Run(Duration::Millis(300));
+  Send(WriteOf(4, 100));
+  EXPECT_EQ(Immediates(Run()), List({4}));
+  cards_.ReleaseParked();
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(memory_[0], 4u) << "the second write landed after the fourth";
+}
+
 // A card may give the number of a QP to the next one, and a write does not say which QP it comes from.
 TEST_F(VerbsPathsTest, ALateWriteIsNotTakenForOneOfTheNextQp) {
   cards_.ReuseNumbers();
@@ -268,6 +292,26 @@ TEST_F(VerbsPathsTest, ACardThatStopsNoQpHoldsNoFence) {
   cards_.Jam(1);
   b_->FenceWrites(7);
   EXPECT_TRUE(Receive(*b_).empty());
+}
+
+// Nor when the writer has said before that its QP is no more.
+TEST_F(VerbsPathsTest, ACardThatStopsNoQpHoldsNoFenceForOneThatIsClosed) {
+  cards_.hook = [](const Packet& packet) {
+    return packet.write && be32toh(packet.immediate) == 2 ? Fate::kPark : Fate::kDeliver;
+  };
+  Send(WriteOf(1, 100));
+  Run();
+  Send(WriteOf(2, 100));
+  Run();
+  cards_.Jam(1);
+  a_->EndWrites(to_b_, 7);
+  Run();
+  b_->FenceWrites(7);
+  EXPECT_TRUE(Receive(*b_).empty());
+  cards_.hook = nullptr;
+  cards_.ReleaseParked();
+  Run();
+  EXPECT_EQ(memory_[0], 2u) << "it did land";
 }
 
 // A lane whose port is down, or whose card has said that it is dead, still refuses what might come.
