@@ -146,7 +146,7 @@ std::unique_ptr<CongestionControl> CreateDcqcn(const ParameterMap& map, uint64_t
   p.decrease_interval = Duration::Micros(paper ? 50 : 4);
   p.increase_timer = Duration::Micros(paper ? 55 : 300);
   p.cnp_interval = Duration::Micros(paper ? 50 : 4);
-  p.fast_recovery_stages = paper ? 5 : 1;
+  p.fast_recovery_stages = paper ? 5 : 2;  // 1 in `run.py`, whose code counts a step once it is taken
   p.byte_counter = paper ? 10'000'000 : 0;
   p.keep_target = p.alpha_by_timer = !paper;
   p.g = NumberOf(map, "g");

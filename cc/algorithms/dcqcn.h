@@ -13,7 +13,7 @@
 //   alpha timer     50 us     1 us      HPCC authors' run.py, "dcqcn_paper" and "dcqcn"
 //   decrease        50 us     4 us      the same: least time between two decreases, CNPs within it are merged
 //   increase timer  55 us     300 us    the same
-//   F               5         1         paper, section 5; HPCC authors' run.py
+//   F               5         2         paper, section 5; run.py's 1, where a step counts once it is taken
 //   byte counter    10 MB     none      paper, section 5; the other has none
 //   g               1/256     1/256     paper, section 5
 //   rai             0.02 % of the link rate   HPCC authors' run.py: 5 Mb/s for each 25 Gb/s

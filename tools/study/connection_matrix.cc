@@ -92,6 +92,9 @@ class Parser {
     std::optional<uint64_t> start, trigger, size;
     for (size_t i = 1; i < tokens_.size(); i += 2) {
       const std::string& key = tokens_[i];
+      for (size_t before = 1; before < i; before += 2) {
+        if (tokens_[before] == key) return Error(absl::StrCat("a second \"", key, "\" of the flow"));
+      }
       uint64_t value = 0;
       absl::Status status;
       if (key == "start") {
@@ -194,6 +197,7 @@ class Parser {
       }
     }
     if (absl::Status status = CheckFirings(); !status.ok()) return status;
+    if (absl::Status status = CheckStarts(); !status.ok()) return status;
     matrix_.nodes = static_cast<uint32_t>(*nodes_);
     return std::move(matrix_);
   }
@@ -212,6 +216,42 @@ class Parser {
       if (fired[number] < needed) {
         return ErrorAt(first_named_[number], absl::StrCat("trigger ", id, " is fired by ", fired[number],
                                                           " flows, its own flows need ", needed));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // And not by flows that wait for each other in a circle, which would never start.
+  absl::Status CheckStarts() const {
+    const Workload& workload = matrix_.workload;
+    std::vector<bool> starts(workload.flows.size());
+    std::vector<uint32_t> started;  // in the order in which they are looked at
+    const auto start = [&](uint32_t flow) {
+      starts[flow] = true;
+      started.push_back(flow);
+    };
+    for (uint32_t flow = 0; flow < workload.flows.size(); ++flow) {
+      if (workload.flows[flow].trigger == kNoTrigger) start(flow);
+    }
+    std::vector<uint64_t> fired(workload.triggers.size());
+    const auto fire = [&](uint32_t number) {
+      if (number == kNoTrigger) return;
+      const Trigger& trigger = workload.triggers[number];
+      const uint64_t firings = ++fired[number];
+      if (trigger.one_at_a_time && firings <= trigger.flows.size()) start(trigger.flows[firings - 1]);
+      if (trigger.one_at_a_time || firings != trigger.firings) return;
+      for (uint32_t flow : trigger.flows) start(flow);
+    };
+    for (size_t next = 0; next < started.size(); ++next) {
+      const Flow& flow = workload.flows[started[next]];
+      fire(flow.fires_when_sent);
+      fire(flow.fires_when_received);
+    }
+    for (const auto& [id, number] : trigger_numbers_) {
+      for (uint32_t flow : workload.triggers[number].flows) {
+        if (starts[flow]) continue;
+        return ErrorAt(first_named_[number],
+                       absl::StrCat("trigger ", id, " never goes off: it waits for flows that wait for each other"));
       }
     }
     return absl::OkStatus();

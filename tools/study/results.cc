@@ -244,7 +244,7 @@ void WriteFlowsCsv(const Study& study, const std::vector<std::vector<RunOutcome>
 std::string TableOf(const StudySection& section, const std::vector<RunOutcome>& runs) {
   struct Row {
     int runs = 0, unfinished = 0;
-    double completion = 0, ratio = 0, slowdown = 0;
+    double completion = 0, ratio = 0, slowdown = 0;  // slowdown 0: no flow finished
     uint64_t drops = 0, trims = 0, retransmits = 0, queue = 0;
   };
   std::map<std::string, Row> rows;
@@ -271,8 +271,9 @@ std::string TableOf(const StudySection& section, const std::vector<RunOutcome>& 
   for (const AlgorithmChoice& algorithm : section.scenario.algorithms) {
     const Row& row = rows[algorithm.name];
     if (row.unfinished > 0) {
-      absl::StrAppendFormat(&text, "%-14s %14s %9s %13.2f %9d %9d %9d %13.1f   %d of %d runs missed the deadline\n",
-                            algorithm.name, "-", "-", row.slowdown, row.drops, row.trims, row.retransmits,
+      const std::string slowdown = row.slowdown > 0 ? absl::StrFormat("%.2f", row.slowdown) : "-";
+      absl::StrAppendFormat(&text, "%-14s %14s %9s %13s %9d %9d %9d %13.1f   %d of %d runs missed the deadline\n",
+                            algorithm.name, "-", "-", slowdown, row.drops, row.trims, row.retransmits,
                             static_cast<double>(row.queue) / 1e3, row.unfinished, row.runs);
       continue;
     }

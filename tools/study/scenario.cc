@@ -1,5 +1,6 @@
 #include "tools/study/scenario.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -355,7 +356,10 @@ class Loader {
     } else {
       for (double seed : reader.Numbers("seeds", {1}, 0, 9007199254740992.0)) {
         if (seed != std::floor(seed)) reader.Fail("seeds", "must be whole numbers, or how many seeds to run");
-        scenario_.seeds.push_back(static_cast<uint64_t>(seed));
+        const auto whole = static_cast<uint64_t>(seed);
+        const bool again = std::find(scenario_.seeds.begin(), scenario_.seeds.end(), whole) != scenario_.seeds.end();
+        if (again) reader.Fail("seeds", absl::StrCat("has ", whole, " twice"));
+        scenario_.seeds.push_back(whole);
       }
     }
     scenario_.deadline_us = reader.Number("deadline_us", 0, 0, kMaxMicros);

@@ -57,9 +57,10 @@ std::string List(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string LossWords(const Standing& standing) {
+// `to`: what packets are lost to, where that is not everything that took any.
+std::string LossWords(const Standing& standing, const std::string& to) {
   const double lost = Lost(standing);
-  if (lost == 0) return "without losing a packet";
+  if (lost == 0) return "without losing a packet" + to;
   std::string text = "with " + FormatPlural(lost, "packet", "packets");
   if (standing.trimmed == 0) {
     text += " dropped";
@@ -87,24 +88,28 @@ std::string DescribeOutcome(const nlohmann::json& results) {
     return a.ratio && b.ratio ? *a.ratio < *b.ratio : a.completion_us < b.completion_us;
   });
 
+  const auto& runs = Runs(results);
+  const bool faults = std::any_of(runs.begin(), runs.end(),
+                                  [](const auto& run) { return NumberAt(run, "fault_losses").value_or(0) > 0; });
+  const std::string to = faults ? " to full queues" : "";
   std::string text;
   if (order.size() == 1) {
     text = order[0].name + " finished after " + FormatMicros(order[0].completion_us);
     if (order[0].ratio) text += ", " + Words(order[0]);
-    text += ", " + LossWords(order[0]) + ".";
+    text += ", " + LossWords(order[0], to) + ".";
   } else if (order.size() > 1) {
     std::vector<std::string> first;
     for (const auto& standing : order) {
       if (Words(standing) == Words(order[0])) first.push_back(standing.name);
     }
     if (first.size() == 1) {
-      text = first[0] + " finished first, at " + Words(order[0]) + " and " + LossWords(order[0]) + ".";
+      text = first[0] + " finished first, at " + Words(order[0]) + " and " + LossWords(order[0], to) + ".";
     } else {
       text = List(first) + " finished first together, at " + Words(order[0]) + ".";
     }
     if (first.size() < order.size()) {
-      text +=
-          " " + order.back().name + " came last, at " + Words(order.back()) + " and " + LossWords(order.back()) + ".";
+      text += " " + order.back().name + " came last, at " + Words(order.back()) + " and " +
+              LossWords(order.back(), to) + ".";
     }
     std::vector<std::string> clean;
     for (const auto& standing : order) {
@@ -112,13 +117,13 @@ std::string DescribeOutcome(const nlohmann::json& results) {
     }
     const bool said = first.size() == 1 && clean.size() == 1 && clean[0] == first[0];
     if (clean.size() == order.size()) {
-      text += " No algorithm lost a packet.";
+      text += " No algorithm lost a packet" + to + ".";
     } else if (clean.empty()) {
-      text += " Every algorithm lost packets.";
+      text += " Every algorithm lost packets" + to + ".";
     } else if (said) {
-      text += " All others lost packets.";
+      text += " All others lost packets" + to + ".";
     } else {
-      text += " Only " + List(clean) + " lost none.";
+      text += " Only " + List(clean) + " lost none" + to + ".";
     }
   }
   if (!unfinished.empty()) {

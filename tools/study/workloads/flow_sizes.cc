@@ -43,8 +43,8 @@ absl::StatusOr<FlowSizes> FlowSizes::Parse(std::string_view text, const std::str
       return error("must be BYTES SHARE, two numbers");
     }
     const Point before = sizes.points_.empty() ? Point{.bytes = 0, .share = 0} : sizes.points_.back();
-    if (!(point.bytes > before.bytes && point.bytes <= 1e12)) {
-      return error("bytes must ascend, above 0 and at most 1e12");
+    if (!(point.bytes > before.bytes && point.bytes >= 1 && point.bytes <= 1e12)) {
+      return error("bytes must ascend, from 1 to 1e12");
     }
     if (!(point.share >= before.share && point.share <= 1)) return error("shares must ascend from 0 to 1");
     sizes.mean_ +=

@@ -322,9 +322,17 @@ std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint
 }
 
 Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const {
+  if (config_.kind == TopologyKind::kDragonfly) {
+    return RttOver(ShortestDragonflyPath(source, destination), forward_bytes, back_bytes);
+  }
+  const bool graph = config_.kind == TopologyKind::kGraph;
+  return RttOver(graph ? GraphPath(source, destination, /*slowest=*/false) : Path(source, destination, 0),
+                 forward_bytes, back_bytes);
+}
+
+Picos Topology::RttOver(const std::vector<uint32_t>& path, uint32_t forward_bytes, uint32_t back_bytes) const {
   Picos total = 0;
-  const bool dragonfly = config_.kind == TopologyKind::kDragonfly;
-  for (uint32_t port : dragonfly ? ShortestDragonflyPath(source, destination) : Path(source, destination, 0)) {
+  for (uint32_t port : path) {
     const LinkInfo& link = links_[port];
     const LinkInfo& back = links_[link.reverse];
     total += SerialisationPicos(forward_bytes, link.bits_per_second) + link.delay;
@@ -335,6 +343,9 @@ Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_
 
 Picos Topology::LongestWayRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes,
                               uint32_t back_bytes) const {
+  if (config_.kind == TopologyKind::kGraph) {
+    return RttOver(GraphPath(source, destination, /*slowest=*/true), forward_bytes, back_bytes);
+  }
   const Picos shortest = BaseRtt(source, destination, forward_bytes, back_bytes);
   if (config_.kind != TopologyKind::kDragonfly) return shortest;
   // All links between routers are alike.

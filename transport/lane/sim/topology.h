@@ -165,7 +165,8 @@ class Topology {
   std::vector<uint32_t> Path(uint32_t source, uint32_t destination, uint32_t route_hash) const;
   // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues, by the shortest way.
   Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
-  // The same by the longest way that it may take: what a queue is to be told from. More than BaseRtt in a dragonfly.
+  // The same by the longest way that it may take: what a queue is to be told from. More than BaseRtt in a dragonfly,
+  // and in a graph whose equally short ways have different delays or rates.
   Picos LongestWayRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
   Picos LongestBaseRtt(uint32_t forward_bytes, uint32_t back_bytes) const;
 
@@ -188,8 +189,13 @@ class Topology {
   absl::Status BuildDumbbell(uint32_t plane);
   absl::Status BuildTree(uint32_t plane);
   void BuildDragonfly(uint32_t plane);
+  Picos RttOver(const std::vector<uint32_t>& path, uint32_t forward_bytes, uint32_t back_bytes) const;
+
+  // topology_graph.cc
   absl::Status BuildGraph();
   absl::Status BuildRoutes();
+  // Of the ways of the fewest links the fastest, or the slowest.
+  std::vector<uint32_t> GraphPath(uint32_t source, uint32_t destination, bool slowest) const;
 
   // topology_dragonfly.cc
   absl::Status CheckDragonfly() const;
@@ -232,7 +238,8 @@ class Topology {
   std::vector<LinkInfo> links_;
   std::vector<uint32_t> slot_of_nic_;
   std::vector<uint32_t> nic_of_slot_;
-  // Of a graph, by switch and NIC: where the ports to choose from stand, and (8 bits) how many there are.
+  // Of a graph, by switch and NIC: where the ports to choose from stand (the fastest way first), and (8 bits) how many
+  // there are.
   std::vector<uint32_t> table_;
   std::vector<uint32_t> choices_;
   uint32_t farthest_[2] = {};  // NICs with the longest round trip

@@ -2,6 +2,7 @@
 // equally short shared by hash.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr uint32_t kMostNics = 1024;  // of a graph: its routes are a table of switches by NICs
 constexpr uint32_t kUnreached = 0xffffffff;
 constexpr size_t kMostChoices = 255;
+constexpr uint32_t kTypicalBytes = 4096;  // of a packet, where a faster way is told from a slower one
 
 absl::Status Wrong(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("fabric.topology_file: ", what));
@@ -147,15 +149,26 @@ absl::Status Topology::BuildRoutes() {
   for (uint32_t nic = 0; nic < nics_; ++nic) nics_at[links_[nic].to - nics_].push_back(nic);
   for (const auto& [target, nics] : nics_at) {
     const std::vector<uint32_t> distance = nodes.Distances({nodes.hosts() + target});
-    for (uint32_t number = 0; number < switches_.size(); ++number) {
+    std::vector<uint32_t> by_distance(switches_.size());
+    std::iota(by_distance.begin(), by_distance.end(), 0u);
+    std::stable_sort(by_distance.begin(), by_distance.end(),
+                     [&](uint32_t a, uint32_t b) { return distance[nodes.hosts() + a] < distance[nodes.hosts() + b]; });
+    std::vector<Picos> fastest(switches_.size());  // from there to the target
+    const auto over = [&](uint32_t port) {
+      const LinkInfo& link = links_[port];
+      return SerialisationPicos(kTypicalBytes, link.bits_per_second) + link.delay + fastest[link.to - nics_];
+    };
+    for (uint32_t number : by_distance) {
       const SwitchInfo& s = switches_[number];
       const uint32_t here = distance[nodes.hosts() + number];
-      if (here == kUnreached) continue;
+      if (here == kUnreached) break;
       std::vector<uint32_t> ports;
       for (uint32_t port = s.first_down_port; port < s.first_up_port + s.up_ports; ++port) {
         const uint32_t to = links_[port].to;
         if (to >= nics_ && distance[nodes.hosts() + to - nics_] + 1 == here) ports.push_back(port);
       }
+      std::stable_sort(ports.begin(), ports.end(), [&](uint32_t a, uint32_t b) { return over(a) < over(b); });
+      if (!ports.empty()) fastest[number] = over(ports[0]);
       const uint32_t entry = number == target ? 0 : entry_of(std::move(ports));
       for (uint32_t nic : nics) table_[s.table_row + nic] = number == target ? entry_of({links_[nic].reverse}) : entry;
     }
@@ -169,7 +182,6 @@ absl::Status Topology::BuildRoutes() {
       if ((table_[s.table_row + b] & 0xff) == 0) {
         return Wrong(absl::StrCat("there is no path from ", PortName(a), " to ", PortName(b)));
       }
-      constexpr uint32_t kTypicalBytes = 4096;
       const Picos rtt = BaseRtt(a, b, kTypicalBytes, 0);
       if (rtt <= longest) continue;
       longest = rtt;
@@ -178,6 +190,18 @@ absl::Status Topology::BuildRoutes() {
     }
   }
   return absl::OkStatus();
+}
+
+// The ports of a choice stand in the order of the fastest way behind each: the last begins the slowest unless a way
+// that is fast at best forks again.
+std::vector<uint32_t> Topology::GraphPath(uint32_t source, uint32_t destination, bool slowest) const {
+  std::vector<uint32_t> path = {source};
+  while (links_[path.back()].to != destination) {
+    const SwitchInfo& s = switch_of_node(links_[path.back()].to);
+    const uint32_t entry = table_[s.table_row + slot_of(destination)];
+    path.push_back(choices_[(entry >> 8) + (slowest ? (entry & 0xff) - 1 : 0)]);
+  }
+  return path;
 }
 
 }  // namespace paceline::sim

@@ -84,6 +84,21 @@ TEST_P(DcqcnTest, TheByteCounterAdvancesThePaperVariantOnly) {
   EXPECT_DOUBLE_EQ(rate(), paper() ? 75 : 50);
 }
 
+// As the authors of HPCC run it: one step of fast recovery, an additive one, then hyper increase.
+TEST_P(DcqcnTest, TheStepsOfTheVendorVariantAfterACut) {
+  if (paper()) GTEST_SKIP() << "of the vendor variant";
+  Mark(Duration());
+  RunTimersFor(Duration::Micros(300));
+  Mark(Duration());  // the target is now what the step before has reached: 75
+  double expected = rate();
+  const double targets[] = {75, 75.02, 75.22, 75.42};
+  for (const double target : targets) {
+    RunTimersFor(Duration::Micros(300));
+    expected = (expected + target) / 2;
+    EXPECT_NEAR(rate(), expected, 1e-9);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Variants, DcqcnTest, ::testing::Values("paper", "vendor"),
                          [](const auto& variant) { return std::string(variant.param); });
 

@@ -71,6 +71,7 @@ TEST(ConnectionMatrixTest, RefusesTheMalformedWithItsLine) {
   EXPECT_THAT(ErrorOf(head + "0->1 start -5 size 1\n"), HasSubstr("picoseconds"));
   EXPECT_THAT(ErrorOf(head + "0->1 start 0 size 1 colour 3\n"), HasSubstr("\"colour\" is not known"));
   EXPECT_THAT(ErrorOf(head + "0->1 start 0 size\n"), HasSubstr("needs a number"));
+  EXPECT_THAT(ErrorOf(head + "0->1 start 0 size 1 size 2\n"), HasSubstr("x.cm:3: a second \"size\""));
   EXPECT_THAT(ErrorOf(head + "a->1 start 0 size 1\n"), StartsWith("x.cm:3: "));
   EXPECT_THAT(ErrorOf(head + "hello\n"), HasSubstr("\"hello\" is not known"));
   EXPECT_THAT(ErrorOf("0->1 start 0 size 1\n"), StartsWith("x.cm:1: "));
@@ -95,6 +96,20 @@ TEST(ConnectionMatrixTest, RefusesTriggersThatMakeNoSense) {
   EXPECT_THAT(ErrorOf(head + "trigger oneshot\n"), HasSubstr("no id"));
   EXPECT_THAT(ErrorOf(head + "trigger id 5 oneshot\ntrigger id 5 oneshot\n"), HasSubstr("a second trigger"));
   EXPECT_THAT(ErrorOf(head + "trigger id 5 oneshot multishot\n"), HasSubstr("two types"));
+}
+
+TEST(ConnectionMatrixTest, RefusesFlowsThatWaitForEachOther) {
+  EXPECT_THAT(ErrorOf("Nodes 4\nConnections 1\n0->1 id 1 trigger 5 size 1 recv_done_trigger 5\ntrigger id 5 oneshot\n"),
+              HasSubstr("x.cm:3: trigger 5 never goes off"));
+  const std::string circle =
+      "Nodes 4\nConnections 3\n0->1 id 1 trigger 1 size 1 send_done_trigger 2\n"
+      "1->2 id 2 trigger 2 size 1 send_done_trigger 1\n2->3 id 3 start 0 size 1 send_done_trigger ";
+  EXPECT_THAT(ErrorOf(circle + "3\ntrigger id 1 oneshot\ntrigger id 2 oneshot\ntrigger id 3 oneshot\n"),
+              HasSubstr("x.cm:3: trigger 1 never goes off"));
+  // From outside, the circle can be started; where both are needed, it cannot.
+  EXPECT_EQ(ErrorOf(circle + "1\ntrigger id 1 oneshot\ntrigger id 2 multishot\n"), "parsed");
+  EXPECT_THAT(ErrorOf(circle + "1\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n"),
+              HasSubstr("x.cm:3: trigger 1 never goes off"));
 }
 
 }  // namespace

@@ -333,6 +333,7 @@ TEST(StudyRunTest, MissedDeadlineIsSaid) {
   EXPECT_TRUE(run["missed_deadline"]);
   EXPECT_TRUE(run["completion_us"].is_null());
   EXPECT_THAT(TableOf(study.sections[0], (*runs)[0]), testing::HasSubstr("missed the deadline"));
+  EXPECT_THAT(TableOf(study.sections[0], (*runs)[0]), testing::Not(testing::HasSubstr("0.00")));  // no flow is over
 }
 
 // The last flow is over long before stage 0 has computed.

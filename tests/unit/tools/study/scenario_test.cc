@@ -210,6 +210,7 @@ TEST(ScenarioTest, RefusesWrongTypesAndRanges) {
   EXPECT_THAT(ErrorOf("[fabric]\ntopology = 1\n"), HasSubstr("fabric.topology must be a text"));
   EXPECT_THAT(ErrorOf("fabric = 1\n"), HasSubstr("fabric must be a table"));
   EXPECT_THAT(ErrorOf("[run]\nseeds = [1.5]\n"), HasSubstr("run.seeds"));
+  EXPECT_THAT(ErrorOf("[run]\nseeds = [4, 9, 4]\n"), HasSubstr("run.seeds has 4 twice"));
   EXPECT_THAT(ErrorOf("[paths]\nentropies = 1000\n"), HasSubstr("paths.entropies"));
   EXPECT_THAT(ErrorOf("[paths]\npolicy = \"warp\"\n"), HasSubstr("paths.policy"));
   EXPECT_THAT(ErrorOf("[fabric\nhosts=3\n"), HasSubstr("test.toml:1"));

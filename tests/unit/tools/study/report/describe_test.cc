@@ -116,6 +116,18 @@ TEST(DescribeOutcome, SeesADeadHeatAndCleanOnesBehindTheFirst) {
               HasSubstr("Every algorithm lost packets."));
 }
 
+// What faults took is not said to have arrived.
+TEST(DescribeOutcome, LossesToFaultsAreNoneToQueues) {
+  nlohmann::json run = MakeRun("tita", 1, 0);
+  run["fault_losses"] = 207;
+  EXPECT_EQ(DescribeOutcome(Results({run})),
+            "tita finished after 100 \u00B5s, 1.000 times the ideal, without losing a packet to full queues.");
+  EXPECT_THAT(DescribeOutcome(Results({run, MakeRun("a", 1.01, 5)})),
+              HasSubstr("All others lost packets to full queues."));
+  EXPECT_THAT(DescribeOutcome(Results({run, MakeRun("a", 1, 0)})),
+              HasSubstr("No algorithm lost a packet to full queues."));
+}
+
 TEST(DescribeOutcome, SaysWhoDidNotFinish) {
   nlohmann::json late = MakeRun("dcqcn", 3, 0);
   late["finished"] = 7;

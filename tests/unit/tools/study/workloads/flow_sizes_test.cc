@@ -42,6 +42,7 @@ TEST(FlowSizesTest, RefusesWhatIsNoDistributionWithItsLine) {
   EXPECT_THAT(message("100 0.5\n200 0.4\n"), HasSubstr("sizes:2: shares"));
   EXPECT_THAT(message("100 50\n"), HasSubstr("sizes:1: shares"));
   EXPECT_THAT(message("0 0.5\n"), HasSubstr("sizes:1: bytes"));
+  EXPECT_THAT(message("0.4 1\n"), HasSubstr("sizes:1: bytes"));  // no flow has no bytes
   EXPECT_THAT(message("many 0.5\n"), HasSubstr("sizes:1: must be"));
   EXPECT_THAT(std::string(FlowSizes::Load("none.txt", "/nowhere").status().message()), HasSubstr("none.txt"));
 }

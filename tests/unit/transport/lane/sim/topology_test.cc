@@ -217,6 +217,23 @@ TEST(TopologyTest, GraphRoutesAreShortestPathsSharedByHash) {
   EXPECT_EQ(topology->LongestBaseRtt(0, 0), 2 * 7'000'000);
 }
 
+// In whatever order the file has the links: ideals are by the faster, controllers hear of the slower.
+TEST(TopologyTest, OfEquallyShortWaysOfAGraphTheFastestIsTheBaseRoundTrip) {
+  for (const int64_t first_ns : {1000, 50'000}) {
+    TopologyConfig config = Ring();
+    Graph graph = *config.graph;
+    graph.links[6].delay_ns = first_ns;
+    graph.links[7].delay_ns = 51'000 - first_ns;
+    config.graph = std::make_shared<Graph>(graph);
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    EXPECT_EQ(topology->BaseRtt(0, 2, 0, 0), 2 * 3'000'000) << first_ns;
+    EXPECT_EQ(topology->BaseRtt(2, 0, 0, 0), 2 * 3'000'000) << first_ns;
+    EXPECT_EQ(topology->LongestWayRtt(0, 2, 0, 0), 2 * 52'000'000) << first_ns;
+    EXPECT_EQ(topology->LongestBaseRtt(0, 0), 2 * 7'000'000) << first_ns;
+  }
+}
+
 // Two pods of one ToR and four aggregation switches, each of those with four cores of its own: 16 paths.
 TEST(TopologyTest, WhereAPacketTurnsInOneTierOfAGraphSaysNothingOfTheNext) {
   auto graph = std::make_shared<Graph>();
