@@ -1,4 +1,6 @@
 // The `paceline` command: its subcommands live in folders of their own. Exit status: 0 done, 1 failed, 2 wrong use.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -36,6 +38,14 @@ std::string UnknownCommand(const CLI::App& app, std::span<char* const> words) {
   return "";
 }
 
+// A standard stream that was closed is held by a file that refuses what the stream is for. Else the next socket would
+// have its number, and get what is printed.
+void HoldStandardStreams() {
+  for (const int stream : {0, 1, 2}) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
 // The status to end with: what was printed (std::cout has no buffer of its own) has to arrive, too.
 int Ended(int exit_status) {
   const bool flushed = std::fflush(stdout) == 0;
@@ -49,6 +59,7 @@ int Ended(int exit_status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  HoldStandardStreams();
   CLI::App app("Paceline: an RDMA transport with congestion control, its measurements and its studies", "paceline");
   app.set_version_flag("--version", std::string("paceline ") + paceline::api::Version());
   app.require_subcommand(1);

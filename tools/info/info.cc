@@ -52,7 +52,8 @@ int Run(bool as_json) {
                               {"path_policies", GatherPathPolicies()},
                               {"contexts", GatherContexts()}};
   if (as_json) {
-    std::printf("%s\n", all.dump(2).c_str());
+    // Names of folders and interfaces need not be UTF-8.
+    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return 0;
   }
   std::printf("Paceline %s\n\n", api::Version());

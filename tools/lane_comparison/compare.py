@@ -54,6 +54,8 @@ def parse():
         parser.error("--rounds, --seconds and --iterations must be above 0")
     if not options.list and not (options.build / "bin/paceline").exists():
         parser.error(f"{options.build}/bin/paceline does not exist: build it first (tools/compare_lanes does)")
+    if not options.list:
+        console.make_folder(parser, options.out)
     return options
 
 

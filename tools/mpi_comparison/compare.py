@@ -72,6 +72,7 @@ def parse():
     for path in (options.program, options.build / "lib/libpaceline-fi.so"):
         if not path.exists():
             parser.error(f"{path} does not exist: build it first (tools/compare_mpi does)")
+    console.make_folder(parser, options.out)
     return options
 
 

@@ -22,7 +22,7 @@ inline absl::StatusOr<uint64_t> AgreeOnIterations(Session& session, const TestSp
                                                   double warm_seconds) {
   if (spec.iterations != 0) return spec.iterations;
   const double one = std::max(warm_seconds / static_cast<double>(warm_rounds), 1e-6);
-  const auto own = static_cast<uint64_t>(std::clamp(spec.seconds / one, 1.0, 1e7));
+  const auto own = static_cast<uint64_t>(std::clamp(spec.seconds / one, 1.0, static_cast<double>(kMostIterations)));
   const auto all = session.rendezvous().AllGather(std::to_string(own));
   if (!all.ok()) return all.status();
   uint64_t agreed = 0;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,18 @@ absl::Status WithAdvice(const absl::Status& status, const api::ContextOptions& o
                                                   "; without --device or PACELINE_BIND only this machine is reached"));
 }
 
+// As text for the other side. Names come as they were typed, which need not be UTF-8.
+std::string Dump(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Room for the largest window to each peer and for what ends a stream, and how crowded this machine is.
+void FitToTeam(api::ContextOptions& options, uint32_t world, uint32_t local_ranks) {
+  if (options.local_ranks == 0) options.local_ranks = local_ranks;
+  if (options.max_operations == 0) options.max_operations = 2 * kMostWindow;
+  if (options.max_completions == 0) options.max_completions = std::max(65536u, 4 * kMostWindow * world);
+}
+
 absl::StatusOr<Team> MeetTeam(const PerfArguments& arguments, const api::ContextOptions& options) {
   const uint16_t port = arguments.port != 0 ? arguments.port : kDefaultPort;
   if (arguments.mode == "server") {
@@ -86,7 +99,7 @@ absl::StatusOr<RankResult> RunSize(Session& session, const TestSpec& spec, uint6
 
 // The ranks agree on what is measured: a server does what its client asks for.
 absl::StatusOr<TestSpec> AgreeOnSpec(Rendezvous& rendezvous, const TestSpec& own) {
-  const auto specs = rendezvous.AllGather(own.ToJson().dump());
+  const auto specs = rendezvous.AllGather(Dump(own.ToJson()));
   if (!specs.ok()) return specs.status();
   return TestSpec::FromJson((*specs)[own.kind == "pair" ? 1 : 0]);
 }
@@ -143,6 +156,15 @@ int Run(const PerfArguments& arguments) {
   if (!options.ok()) return Fail(options.status());
   own_spec->congestion_control = options->congestion_control;
 
+  const bool serves = arguments.mode == "server";
+  std::optional<api::Context> opened;
+  if (serves) {  // at once, for whoever starts it to see what is wrong with its ports, and not when a client comes
+    FitToTeam(*options, 2, 1);
+    api::Result<api::Context> context = api::Context::Create(*options);
+    if (!context.ok()) return Fail(FromApi(context.status()));
+    opened = *std::move(context);
+  }
+
   auto team = MeetTeam(arguments, *options);
   if (!team.ok()) return Fail(team.status());
   Rendezvous& rendezvous = *team->rendezvous;
@@ -153,17 +175,18 @@ int Run(const PerfArguments& arguments) {
 
   const auto spec = AgreeOnSpec(rendezvous, *own_spec);
   if (!spec.ok()) return speaks ? Fail(spec.status()) : kFailed;
-  if (arguments.mode == "server" && arguments.cc.empty()) {
+  if (serves && arguments.cc.empty() && spec->congestion_control != options->congestion_control) {
+    opened.reset();  // first, as the next one wants the same ports
     PerfArguments asked = arguments;
     asked.cc = spec->congestion_control;
     options = ToContextOptions(asked);
     if (!options.ok()) return Fail(options.status());
   }
-  if (options->local_ranks == 0) options->local_ranks = team->local_ranks;
-  // Room for the largest window to each peer and for what ends a stream.
-  if (options->max_operations == 0) options->max_operations = 2 * kMostWindow;
-  if (options->max_completions == 0) options->max_completions = std::max(65536u, 4 * kMostWindow * rendezvous.world());
-  auto session = Session::Create(*options, &rendezvous);
+  FitToTeam(*options, rendezvous.world(), team->local_ranks);
+  auto session = Session::Create(*options, &rendezvous, std::move(opened));
+  if (serves && absl::IsInvalidArgument(session.status())) {  // not of its own words, with which it has been open
+    return Fail(absl::FailedPreconditionError(absl::StrCat("as the client asks: ", session.status().message())));
+  }
   if (!session.ok()) return speaks ? Fail(WithAdvice(session.status(), *options)) : kFailed;
   const absl::Status status = Measure(**session, *spec, arguments, options->lane, reports);
   if (!status.ok()) return speaks ? Fail(status) : kFailed;

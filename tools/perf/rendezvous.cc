@@ -91,7 +91,7 @@ absl::StatusOr<std::string> Rendezvous::ReceiveFrame(int socket, uint32_t peer) 
   uint32_t length = 0;
   absl::Status status = ReceiveBytes(socket, peer, reinterpret_cast<char*>(&length), sizeof(length));
   if (!status.ok()) return status;
-  if (length > kMaxFrame) return absl::InvalidArgumentError(absl::StrCat("rank ", peer, " is not a paceline perf"));
+  if (length > kMaxFrame) return absl::FailedPreconditionError(absl::StrCat("rank ", peer, " is not a paceline perf"));
   std::string text(length, '\0');
   status = ReceiveBytes(socket, peer, text.data(), length);
   if (!status.ok()) return status;

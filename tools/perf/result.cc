@@ -25,7 +25,7 @@ nlohmann::json RankResult::ToJson() const {
 absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("latency") || !json.contains("operation")) {
-    return absl::InvalidArgumentError("a rank's result is not readable");
+    return absl::FailedPreconditionError("a rank's result is not readable");
   }
   RankResult result;
   try {
@@ -47,7 +47,7 @@ absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
     result.data_bytes = json.value("data_bytes", result.data_bytes);
     result.counters = json.value("counters", result.counters);
   } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("a rank's result is not readable: ", error.what()));
+    return absl::FailedPreconditionError(absl::StrCat("a rank's result is not readable: ", error.what()));
   }
   return result;
 }

@@ -51,8 +51,9 @@ Session::~Session() {
   rendezvous_->set_idle([] {});
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(const api::ContextOptions& options, Rendezvous* rendezvous) {
-  api::Result<api::Context> context = api::Context::Create(options);
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const api::ContextOptions& options, Rendezvous* rendezvous,
+                                                         std::optional<api::Context> opened) {
+  api::Result<api::Context> context = opened ? *std::move(opened) : api::Context::Create(options);
   // A rank that cannot start says so to the others, who would wait for it otherwise.
   const auto states = rendezvous->AllGather(context.ok() ? "" : context.status().message());
   if (!context.ok()) return FromApi(context.status());
@@ -80,7 +81,8 @@ absl::Status Session::Connect() {
   const auto handles = rendezvous_->AllGather(own);
   if (!handles.ok()) return handles.status();
   for (uint32_t peer = 0; peer < rank(); ++peer) {
-    if ((*handles)[peer].size() != own.size()) return absl::InvalidArgumentError("ranks do not agree on their number");
+    if ((*handles)[peer].size() != own.size())
+      return absl::FailedPreconditionError("ranks do not agree on their number");
     api::Handle handle;
     std::memcpy(handle.bytes.data(), (*handles)[peer].data() + rank() * api::Handle::kBytes, api::Handle::kBytes);
     api::Result<api::Connection> connection = context_.Connect(handle);
@@ -145,7 +147,7 @@ absl::StatusOr<std::vector<api::RemoteMemory>> Session::ExchangeMemory(api::Regi
     const std::string& theirs = (*all)[peer];
     const bool for_all = theirs.size() == sizeof(api::RemoteMemory);
     if (!for_all && theirs.size() != world() * sizeof(api::RemoteMemory)) {
-      return absl::InvalidArgumentError("ranks run different versions");
+      return absl::FailedPreconditionError("ranks run different versions");
     }
     const size_t at = for_all ? 0 : rank() * sizeof(api::RemoteMemory);
     std::memcpy(static_cast<void*>(&result[peer]), theirs.data() + at, sizeof(api::RemoteMemory));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,9 @@ class Block {
 class Session {
  public:
   // Connects every pair of ranks. The rendezvous outlives the session; its waits make progress here from now on.
-  static absl::StatusOr<std::unique_ptr<Session>> Create(const api::ContextOptions& options, Rendezvous* rendezvous);
+  // `opened` has been created with `options`; without it a context is.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const api::ContextOptions& options, Rendezvous* rendezvous,
+                                                         std::optional<api::Context> opened = std::nullopt);
   ~Session();
 
   uint32_t rank() const { return rendezvous_->rank(); }

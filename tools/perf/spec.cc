@@ -14,6 +14,7 @@ namespace paceline::tools {
 namespace {
 
 constexpr uint64_t kMaxSize = 16ull << 30;
+constexpr double kMaxSeconds = 86400;  // of a test, from message to message, between lines of progress
 constexpr const char* kKinds[] = {"pair", "alltoall", "incast", "allreduce", "permutation"};
 
 }  // namespace
@@ -40,7 +41,7 @@ absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
   TestSpec spec;
   try {
     if (!json.is_object() || json.value("format", 0) != 2) {
-      return absl::InvalidArgumentError("the other side is not a paceline perf of this version");
+      return absl::FailedPreconditionError("the other side is not a paceline perf of this version");
     }
     spec.kind = json.value("kind", spec.kind);
     spec.op = json.value("op", spec.op);
@@ -55,10 +56,10 @@ absl::StatusOr<TestSpec> TestSpec::FromJson(const std::string& text) {
     spec.seed = json.value("seed", spec.seed);
     spec.congestion_control = json.value("congestion_control", spec.congestion_control);
   } catch (const nlohmann::json::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("what the other side wants measured: ", error.what()));
+    return absl::FailedPreconditionError(absl::StrCat("what the other side wants measured: ", error.what()));
   }
   if (absl::Status status = spec.Check(); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("the other side asks for ", status.message()));
+    return absl::FailedPreconditionError(absl::StrCat("the other side asks for ", status.message()));
   }
   return spec;
 }
@@ -76,10 +77,20 @@ absl::Status TestSpec::Check() const {
   for (const auto& [flag, count] : {std::pair{"--iterations", iterations}, std::pair{"--warmup", warmup.value_or(0)}}) {
     if (count > kMostIterations) return refuse(flag, " ", count, ": may be at most ", kMostIterations);
   }
-  if (!(seconds > 0 && seconds <= 86400)) return refuse("--seconds ", seconds, ": may be more than 0, at most 86400");
+  if (!(seconds > 0 && seconds <= kMaxSeconds)) {
+    return refuse("--seconds ", seconds, ": may be more than 0, at most ", kMaxSeconds);
+  }
   if (window > kMostWindow) return refuse("--window ", window, ": may be 1 to ", kMostWindow);
   if (!(rate >= 0 && rate <= 1e15)) return refuse("--rate ", rate, ": may be more than 0, at most 1e15 bit/s");
-  if (!(interval >= 0)) return refuse("--interval ", interval, ": may be more than 0 seconds");
+  for (const uint64_t size : sizes) {
+    if (rate > 0 && static_cast<double>(size) * 8 > rate * kMaxSeconds) {
+      return refuse("--rate ", rate / 1e9, " (Gb/s): a message of ", size, " bytes would be due less than once in ",
+                    kMaxSeconds, " seconds");
+    }
+  }
+  if (!(interval >= 0 && interval <= kMaxSeconds)) {
+    return refuse("--interval ", interval, ": may be more than 0 seconds, at most ", kMaxSeconds);
+  }
   return absl::OkStatus();
 }
 

@@ -37,7 +37,7 @@ struct TestSpec {
   absl::Status Check() const;
   nlohmann::json ToJson() const;
   // Another build, or a stranger, may have written it: refused when it cannot be read or asks for what no command line
-  // can.
+  // can. Never as an invalid argument: it is no wrong use of the command that reads it.
   static absl::StatusOr<TestSpec> FromJson(const std::string& text);
 };
 

@@ -22,6 +22,8 @@ constexpr char kMagic[8] = {'P', 'C', 'L', 'C', 'N', 'T', 'R', 'S'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeaderBytes = 64, kRecordBytes = 64, kNameBytes = 40, kUnitBytes = 16;
 constexpr size_t kMaxRecords = 65536;
+// A page is empty and not locked for a moment while it is made; one that stays so is of a process that was killed then.
+constexpr time_t kMakingSeconds = 60;
 
 struct Header {
   char magic[8];
@@ -69,7 +71,7 @@ std::vector<std::string> ListCounterPages() {
       struct stat ours {
       }, now{};
       if (fstat(fd, &ours) == 0 && S_ISREG(ours.st_mode) && stat(path.c_str(), &now) == 0 &&
-          ours.st_ino == now.st_ino && ours.st_size > 0) {
+          ours.st_ino == now.st_ino && (ours.st_size > 0 || time(nullptr) - now.st_mtime > kMakingSeconds)) {
         unlink(path.c_str());
       }
     } else {
@@ -135,7 +137,7 @@ Result<std::unique_ptr<CountersPage>> CountersPage::Create(std::span<const Count
   if (fd < 0) return Error(name, "open");
   const size_t bytes = kHeaderBytes + counters.size() * kRecordBytes;
   void* map = MAP_FAILED;
-  // Locked while still empty: an empty page is never taken for one that was left over.
+  // Locked while still empty: an empty page is not taken for one that was left over before kMakingSeconds.
   if (flock(fd, LOCK_EX) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
     map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/cpp/src/cluster_key.h"
 #include "api/cpp/src/convert.h"
@@ -145,9 +146,10 @@ Result<LaneFactoryOptions> ToLaneOptions(const ContextOptions& options, size_t e
   result.dpdk_eal = options.dpdk_eal;
   result.verbs_reliable = options.verbs_reliable;
   result.traffic_class = options.traffic_class;
-  if (!(options.link_gbps >= 0)) {
-    return Status(StatusCode::kInvalidArgument,
-                  "link_gbps is " + std::to_string(options.link_gbps) + "; it may be 0 or more");
+  // Outside of these what is reckoned with the rate (the time of a packet, the bytes in a time) leaves 64 bits.
+  if (options.link_gbps != 0 && !(options.link_gbps >= 0.001 && options.link_gbps <= 1e6)) {
+    return Status(StatusCode::kInvalidArgument, absl::StrCat("link_gbps is ", options.link_gbps,
+                                                             "; it may be 0.001 to 1000000, or 0 for the driver's"));
   }
   result.link_rate = Rate::Gbps(options.link_gbps);
   auto impairment = ParseImpairment(options.impair);

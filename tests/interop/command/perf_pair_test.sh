@@ -44,12 +44,21 @@ server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --op write --size 64K --iterations 50
 wait $server || fail "the server's status"
 grep -q yes "$work/server.out" || fail "the server says nothing"
-# The server takes the client's algorithm, and leaves parameters that were meant for another one.
+# The server takes the client's algorithm, also at a port that it has open for another one, and leaves parameters that
+# were meant for that.
 PACELINE_CC_PARAMETERS=grain_segments=2 timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 \
-  >"$work/server.out" 2>&1 &
+  --device 127.0.0.1:28519 >"$work/server.out" 2>&1 &
 server=$!
 expect 0 "yes" perf client 127.0.0.1 --port 28515 --cc swift --size 64K --iterations 50
 wait $server || fail "the server's status with the client's algorithm: $(cat "$work/server.out")"
+# What only the client gets wrong is no wrong use of the server.
+timeout 60 "$paceline" perf server --port 28515 --listen 127.0.0.1 >"$work/server.out" 2>&1 &
+server=$!
+expect 2 "hope" perf client 127.0.0.1 --port 28515 --cc hope
+status=0
+wait $server || status=$?
+[ "$status" -eq 1 ] || fail "the status of a server whose client is wrong: $status, not 1"
+grep -q "as the client asks: .*hope" "$work/server.out" || fail "what that server says: $(cat "$work/server.out")"
 
 # Without a device it waits where its data comes from, on the loopback address alone.
 is_open() { (exec 3<>"/dev/tcp/$1/28517") 2>/dev/null; }

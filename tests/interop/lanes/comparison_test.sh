@@ -60,6 +60,10 @@ grep -q '^Interrupted' "$work/output" || fail "not interrupted"
 holds '"shm" in rows and d["samples"] == []'
 ! pgrep --full "$build/benchmarks/shm_yardsticks --seconds 30" >/dev/null || fail "a program goes on"
 
+# Before it measures: there is no place for the results.
+compare --build "$build" --rows shm --out "$work/comparison.json/results"
+(($? == 2)) && grep -q 'comparison.json/results: Not a directory' "$work/output" || fail "a folder in a file: not exit status 2"
+
 compare --build "$build" --rows no_such_row
 (($? == 2)) || fail "an unknown row: not exit status 2"
 exit 0

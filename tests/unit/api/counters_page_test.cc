@@ -76,6 +76,20 @@ TEST(CountersPage, LeftByAKilledProcessIsRemoved) {
   EXPECT_FALSE(ReadCounterPage(name).ok());
 }
 
+TEST(CountersPage, LeftEmptyByAKilledProcessIsRemovedOnceItIsOld) {
+  const std::string path = "/dev/shm/paceline-test-empty-" + std::to_string(getpid());
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(fd, 0);
+  ListCounterPages();
+  EXPECT_EQ(access(path.c_str(), F_OK), 0) << "its owner may be about to lock it";
+  const timespec long_ago[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(futimens(fd, long_ago), 0);
+  ListCounterPages();
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  close(fd);
+  unlink(path.c_str());
+}
+
 // Anybody may put things where the pages lie.
 TEST(CountersPage, WhatIsNoFileHoldsNobodyUp) {
   const std::string name = "paceline-" + std::to_string(getpid()) + "-999999";

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "api/cpp/src/convert.h"
@@ -128,6 +130,11 @@ TEST_F(OptionsTest, BoundsAreChecked) {
   options = ContextOptions();
   options.impair = "theft=1%";
   EXPECT_THAT(ToLaneOptions(options).status().message(), HasSubstr("theft"));
+  options.impair.clear();
+  for (const double gbps : {1e-300, 2e6, std::numeric_limits<double>::infinity(), -1.0, std::nan("")}) {
+    options.link_gbps = gbps;
+    EXPECT_THAT(ToLaneOptions(options).status().message(), HasSubstr("0.001 to 1000000")) << gbps;
+  }
 }
 
 TEST_F(OptionsTest, SecretsAndSeedsAreRandomUnlessGiven) {

@@ -1,6 +1,7 @@
 """Command lines of comparisons: lists in arguments, progress with the time left, and interruptions."""
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -17,6 +18,16 @@ def list_of(known):
         return values
 
     return check
+
+
+def make_folder(parser, folder):
+    """For the results, before anything is measured; wrong use where it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        parser.error(f"--out {folder}: {why.strerror}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        parser.error(f"--out {folder}: it may not be written")
 
 
 def end_as_interrupted():

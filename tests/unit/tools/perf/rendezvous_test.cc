@@ -76,5 +76,16 @@ TEST(Rendezvous, ALostRankIsAnErrorForAll) {
   other.join();
 }
 
+TEST(Rendezvous, AStrangersFrameIsNoWrongUse) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  Rendezvous hub(0, 2, {-1, pair[0]});
+  ASSERT_EQ(write(pair[1], "HTTP/1.1 400 Bad Request\r\n", 26), 26);
+  const absl::Status status = hub.Barrier();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 is not a paceline perf"));
+  close(pair[1]);
+}
+
 }  // namespace
 }  // namespace paceline::tools

@@ -33,7 +33,7 @@ TEST(Result, NonsenseIsRefused) {
   EXPECT_FALSE(RankResult::FromJson("").ok());
   EXPECT_FALSE(RankResult::FromJson("{}").ok());
   EXPECT_FALSE(RankResult::FromJson("{\"latency\": {}, \"operation\": {}}").ok());
-  EXPECT_FALSE(RankResult::FromJson("{\"latency\": 1, \"operation\": 2}").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(RankResult::FromJson("{\"latency\": 1, \"operation\": 2}").status()));
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ TEST(Spec, TravelsWhole) {
 TEST(Spec, StrangersAreRefused) {
   for (const char* text : {"", "GET / HTTP/1.1", "[]", "{}", "{\"format\": 1}", "{\"format\": \"2\"}",
                            "{\"format\": 2, \"kind\": 5}", "{\"format\": 2, \"sizes\": {\"a\": 1}}"}) {
-    EXPECT_FALSE(TestSpec::FromJson(text).ok()) << text;
+    // As the other side's fault, not as wrong use.
+    EXPECT_TRUE(absl::IsFailedPrecondition(TestSpec::FromJson(text).status())) << text;
   }
 }
 
@@ -77,6 +78,21 @@ TEST(Spec, WhatNoCommandLineCanAskForIsRefused) {
   EXPECT_THAT(refused([](TestSpec& spec) { spec.seconds = 0; }), HasSubstr("--seconds"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.rate = -1; }), HasSubstr("--rate"));
   EXPECT_THAT(refused([](TestSpec& spec) { spec.interval = -1; }), HasSubstr("--interval"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.interval = 1e300; }), HasSubstr("--interval"));
+  EXPECT_THAT(refused([](TestSpec& spec) { spec.rate = 1e-300; }), HasSubstr("--rate"));
+  EXPECT_THAT(refused([](TestSpec& spec) {
+                spec.rate = 64;
+                spec.sizes = {8, 1 << 20};
+              }),
+              HasSubstr("a message of 1048576 bytes"));
+}
+
+TEST(Spec, SlowIsNotWrong) {
+  TestSpec spec;
+  spec.sizes = {8};
+  spec.rate = 64;  // one a second
+  spec.interval = 3600;
+  EXPECT_TRUE(spec.Check().ok()) << spec.Check();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kSize = 64;
 constexpr double kGapNanos = 1e6;  // between messages
+constexpr Duration kInterval = Duration::Millis(10);
 
 std::unique_ptr<Session> MakeSession(Rendezvous* rendezvous) {
   api::ContextOptions options;
@@ -23,8 +24,8 @@ std::unique_ptr<Session> MakeSession(Rendezvous* rendezvous) {
 }
 
 // One message a millisecond for `length`, from rank 1 to rank 0, two threads of this process. The sender does nothing
-// for `stall` after the first few.
-StreamResult RunOpenLoop(Duration length, Duration stall) {
+// for `stall` after the first few. `reports`: gets when the sender reported, in seconds after the start.
+StreamResult RunOpenLoop(Duration length, Duration stall, std::vector<double>* reports = nullptr) {
   int pair[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
   StreamResult result;
@@ -40,8 +41,9 @@ StreamResult RunOpenLoop(Duration length, Duration stall) {
     StreamPlan plan{.peer = 1 - rank, .active = rank == 1, .passive = rank == 0, .length = length};
     plan.bits_per_second = kSize * 8e9 / kGapNanos;
     if (rank == 1) {
-      plan.interval = Duration::Millis(10);
-      plan.report = [&, stalled = false](double, uint64_t, uint64_t) mutable {
+      plan.interval = kInterval;
+      plan.report = [&, stalled = false](double seconds, uint64_t, uint64_t) mutable {
+        if (reports != nullptr) reports->push_back(seconds);
         if (!stalled) std::this_thread::sleep_for(std::chrono::nanoseconds(stall.nanos()));
         stalled = true;
       };
@@ -64,6 +66,15 @@ TEST(Stream, AStallCountsForAllMessagesThatItHeldUp) {
   EXPECT_EQ(result.latency.count(), 500u);
   EXPECT_GT(result.latency.Quantile(0.5), 200e6) << "of those due in the midst of the stall";
   EXPECT_GT(result.seconds, 0.5);
+}
+
+TEST(Stream, AStallIsOneLineOfProgress) {
+  std::vector<double> reports;
+  RunOpenLoop(Duration::Millis(200), Duration::Millis(100), &reports);
+  ASSERT_GE(reports.size(), 2u);
+  for (size_t i = 1; i < reports.size(); ++i) {
+    EXPECT_GE(reports[i] - reports[i - 1], kInterval.seconds()) << "line " << i << " would show the rate of a moment";
+  }
 }
 
 TEST(Stream, WhatIsHeldUpForTooLongIsCountedAndNotSent) {
