@@ -9,10 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "transport/lane/dpdk/dpdk_device.h"
 #include "transport/lane/file_descriptor.h"
 
 namespace paceline {
@@ -28,12 +26,7 @@ uint32_t AfPacketRoom::frame_mtu() const { return frame_bytes - std::min(frame_b
 
 absl::StatusOr<AfPacketRoom> AskAfPacket(unsigned interface_index, std::string_view arguments) {
   AfPacketRoom room;
-  room.frame_bytes = kDefaultFrameBytes;
-  for (const absl::string_view argument : absl::StrSplit(absl::string_view(arguments.data(), arguments.size()), ',')) {
-    absl::string_view value = argument;
-    uint32_t bytes = 0;
-    if (absl::ConsumePrefix(&value, "framesz=") && absl::SimpleAtoi(value, &bytes)) room.frame_bytes = bytes;
-  }
+  room.frame_bytes = DpdkDriverNumber(arguments, "framesz", kDefaultFrameBytes);
   std::array<char, IF_NAMESIZE> name{};
   const FileDescriptor fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd.valid() || if_indextoname(interface_index, name.data()) == nullptr) {

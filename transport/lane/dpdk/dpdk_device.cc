@@ -81,6 +81,16 @@ bool IsPciAddress(std::string_view name) {
          AreHexadecimal(parts.back(), 2, 2);
 }
 
+uint32_t DpdkDriverNumber(std::string_view arguments, std::string_view key, uint32_t otherwise) {
+  const std::string begin = absl::StrCat(std::string(key), "=");
+  for (const std::string& argument : std::vector<std::string>(absl::StrSplit(std::string(arguments), ','))) {
+    uint32_t number = 0;
+    if (absl::StartsWith(argument, begin) && absl::SimpleAtoi(argument.substr(begin.size()), &number))
+      otherwise = number;
+  }
+  return otherwise;
+}
+
 absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text) {
   std::vector<std::string> parts = absl::StrSplit(std::string(text), ',');
   // DPDK finds cards by their full address alone.

@@ -49,4 +49,8 @@ absl::StatusOr<DpdkDevice> ParseDpdkDevice(std::string_view text);
 // "0000:3b:00.0" or "3b:00.0".
 bool IsPciAddress(std::string_view name);
 
+// The number that a driver's arguments ("iface=v0,framesz=4096") have for a key ("framesz"), the last if there are
+// several; `otherwise` where there is none.
+uint32_t DpdkDriverNumber(std::string_view arguments, std::string_view key, uint32_t otherwise);
+
 }  // namespace paceline

@@ -5,16 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "transport/lane/dpdk/dpdk_device.h"
+#include "transport/lane/ethernet/frame.h"
+#include "transport/lane/udp/udp_mtu.h"
 
 namespace paceline {
 namespace {
 
-constexpr size_t kMostPath = 107;  // of a unix socket
+constexpr size_t kMostPath = 107;               // of a unix socket
+constexpr uint32_t kDefaultBufferBytes = 2048;  // the driver's
 
 // An invalid descriptor: another process has it.
 absl::StatusOr<FileDescriptor> Lock(const std::string& path) {
@@ -39,7 +44,11 @@ absl::StatusOr<std::string> OwnMemifFolder() {
   return folder;
 }
 
-absl::StatusOr<MemifEnd> OpenMemifPair() {
+uint32_t MemifBufferBytes(std::string_view arguments) {
+  return DpdkDriverNumber(arguments, "bsize", kDefaultBufferBytes);
+}
+
+absl::StatusOr<MemifEnd> OpenMemifPair(uint32_t mtu) {
   static std::atomic<unsigned> made{0};
   const auto folder = OwnMemifFolder();
   if (!folder.ok()) return folder.status();
@@ -47,15 +56,18 @@ absl::StatusOr<MemifEnd> OpenMemifPair() {
   if (socket.size() > kMostPath) {
     return absl::InvalidArgumentError(absl::StrCat(socket, " is too long for a socket: set a shorter XDG_RUNTIME_DIR"));
   }
+  const uint32_t frame_bytes = std::min(mtu, kJumboMtu) + kEthernetHeaderBytes;
+  const uint32_t buffer_bytes = std::max(kDefaultBufferBytes, (frame_bytes + 63) / 64 * 64);
   for (const bool server : {true, false}) {
     const char* role = server ? "server" : "client";
     absl::StatusOr<FileDescriptor> lock = Lock(absl::StrCat(socket, ".", role));
     if (!lock.ok()) return lock.status();
     if (!lock->valid()) continue;
     if (server) unlink(socket.c_str());  // a process that was killed has left it behind
-    return MemifEnd{absl::StrCat("net_memif_paceline", made++, ",role=", role, ",socket=", socket,
-                                 ",socket-abstract=no,address=169.254.1.", server ? 1 : 2, "/16"),
-                    *std::move(lock)};
+    return MemifEnd{
+        absl::StrCat("net_memif_paceline", made++, ",role=", role, ",socket=", socket,
+                     ",socket-abstract=no,bsize=", buffer_bytes, ",address=169.254.1.", server ? 1 : 2, "/16"),
+        *std::move(lock)};
   }
   return absl::AlreadyExistsError(
       absl::StrCat("lane \"dpdk\" without a port is a memif between two processes, and both ends of ", socket,

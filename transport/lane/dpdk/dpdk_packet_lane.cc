@@ -234,7 +234,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Lane>>> OpenDpdkLanes(const DpdkLaneO
   std::vector<FileDescriptor> locks(std::max<size_t>(options.devices.size(), 1));
   std::vector<std::string> texts = options.devices;
   if (texts.empty()) {
-    absl::StatusOr<MemifEnd> end = OpenMemifPair();
+    absl::StatusOr<MemifEnd> end = OpenMemifPair(options.mtu);
     if (!end.ok()) return end.status();
     texts.push_back(end->device);
     locks[0] = std::move(end->lock);

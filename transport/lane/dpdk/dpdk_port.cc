@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/lane/dpdk/dpdk_af_packet.h"
 #include "transport/lane/dpdk/dpdk_eal.h"
+#include "transport/lane/dpdk/dpdk_memif.h"
 #include "transport/lane/dpdk/dpdk_memory.h"
 #include "transport/lane/dpdk/dpdk_queues.h"
 #include "transport/lane/udp/udp_mtu.h"
@@ -122,6 +123,12 @@ rte_mempool* MakePackedPool(const std::string& name, unsigned count, uint16_t ro
   }
   rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
   return pool;
+}
+
+// What its driver was told when it was attached.
+std::string_view ArgumentsOf(const rte_eth_dev_info& info) {
+  const rte_devargs* arguments = rte_dev_devargs(info.device);
+  return arguments != nullptr && arguments->args != nullptr ? arguments->args : "";
 }
 
 absl::StatusOr<uint16_t> FindOrAttach(const DpdkDevice& device, bool& attached, std::unique_ptr<MemifRelay>& relay) {
@@ -229,15 +236,19 @@ absl::Status DpdkPort::Configure(const DpdkDevice& device, uint32_t mtu) {
   uint32_t least_buffer_bytes = 0;
   std::string limits;
   if (traits_.driver == "net_af_packet") {
-    const rte_devargs* arguments = rte_dev_devargs(info.device);
-    const auto room =
-        AskAfPacket(info.if_index, arguments != nullptr && arguments->args != nullptr ? arguments->args : "");
+    const auto room = AskAfPacket(info.if_index, ArgumentsOf(info));
     if (!room.ok())
       return absl::Status(room.status().code(), absl::StrCat("DPDK port ", name_, ": ", room.status().message()));
     own_mtu = most = std::min(room->mtu(), kJumboMtu);
     least_buffer_bytes = room->frame_bytes;  // which the driver wants to see
     limits = absl::StrCat("; interface ", room->interface, " has ", room->interface_mtu,
                           ", framesz=", room->frame_bytes, " carries ", room->frame_mtu());
+  }
+  if (traits_.driver == kMemif) {
+    const uint32_t buffer_bytes = MemifBufferBytes(ArgumentsOf(info));
+    most = std::min<uint32_t>(buffer_bytes - std::min<uint32_t>(buffer_bytes, RTE_ETHER_HDR_LEN), kJumboMtu);
+    own_mtu = std::min(own_mtu, most);
+    limits = absl::StrCat("; a frame has to fit into bsize=", buffer_bytes);
   }
   traits_.mtu = mtu != 0 ? mtu : own_mtu;
   if (traits_.mtu < kLeastMtu || traits_.mtu > most) {

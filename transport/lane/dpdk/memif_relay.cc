@@ -1,6 +1,9 @@
 #include "transport/lane/dpdk/memif_relay.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +36,8 @@ constexpr size_t kInitIdAt = 4;  // four bytes, behind the version
 
 constexpr char kDefaultSocket[] = "/run/memif.sock";  // of the driver's
 constexpr int kBacklog = 64;
+constexpr int kLockAttempts = 100;  // for a second: who opens a socket is done long before
+constexpr useconds_t kLockRetryMicros = 10'000;
 constexpr int kMostAccepts = 8;      // in one look: others may connect faster than we accept
 constexpr size_t kMostUnnamed = 16;  // connections that have not said which port they are for
 
@@ -79,6 +84,37 @@ bool RemoveDeadSocket(const UnixAddress& address) {
   return false;
 }
 
+// Keeps servers of other processes out while one of them looks at the file of their socket: its folder's own lock,
+// which leaves no file behind. Not valid: somebody has it for something else.
+FileDescriptor LockFolderOf(const UnixAddress& address) {
+  const std::filesystem::path folder = std::filesystem::path(std::string(address.name)).parent_path();
+  FileDescriptor lock(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int attempt = 0; lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (attempt == kLockAttempts) return FileDescriptor();
+    usleep(kLockRetryMicros);
+  }
+  return lock;
+}
+
+// Of several servers that start at one address at once the first has it. Without the lock one could take another for
+// dead that has made its file and does not listen yet, or take away the file with which another has just replaced that
+// of a dead one; so without it no file is taken away.
+FileDescriptor ListenAsServer(const UnixAddress& address) {
+  const FileDescriptor lock = address.is_abstract ? FileDescriptor() : LockFolderOf(address);
+  FileDescriptor listener = ListenUnix(address, kBacklog);
+  if (!listener.valid() && errno == EADDRINUSE && lock.valid() && RemoveDeadSocket(address)) {
+    listener = ListenUnix(address, kBacklog);
+  }
+  return listener;
+}
+
+// What tells a file from another that has taken its name. Nothing: there is none.
+std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0) return std::nullopt;
+  return std::pair(found.st_dev, found.st_ino);
+}
+
 // Guards who has which address: whoever opens one finds it whole, or gone with its file.
 std::mutex& OpeningMutex() {
   static std::mutex mutex;
@@ -94,7 +130,7 @@ class MemifSocket {
   // Whoever has one gives it back here, as the last takes the file away.
   static void Close(std::shared_ptr<MemifSocket> socket);
   ~MemifSocket() {
-    if (is_server_ && !is_abstract_ && listener_.valid()) unlink(address_.c_str());
+    if (file_ && FileAt(address_) == file_) unlink(address_.c_str());
     std::error_code error;  // of what is left behind then
     if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
   }
@@ -147,7 +183,8 @@ class MemifSocket {
 
   const std::string address_;
   const bool is_abstract_, is_server_;
-  std::string folder_;  // nobody else may enter it
+  std::optional<std::pair<dev_t, ino_t>> file_;  // of a server that listens; may have been taken away since
+  std::string folder_;                           // nobody else may enter it
   std::string driver_address_;
   std::mutex mutex_;  // guards what follows
   FileDescriptor listener_;
@@ -174,13 +211,11 @@ absl::StatusOr<std::shared_ptr<MemifSocket>> MemifSocket::Open(const MemifSettin
   }
   socket->driver_address_ = socket->folder_ + "/s";
   const UnixAddress own = settings.is_server ? socket->named() : socket->drivers();
-  socket->listener_ = ListenUnix(own, kBacklog);
-  if (!socket->listener_.valid() && errno == EADDRINUSE && RemoveDeadSocket(own)) {
-    socket->listener_ = ListenUnix(own, kBacklog);
-  }
+  socket->listener_ = settings.is_server ? ListenAsServer(own) : ListenUnix(own, kBacklog);
   if (!socket->listener_.valid()) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", std::string(own.name)));
   }
+  if (settings.is_server && !settings.is_abstract) socket->file_ = FileAt(settings.address);
   known = socket;
   return socket;
 }

@@ -79,6 +79,14 @@ TEST(DpdkDevice, ErrorsNameThePortTheKeyAndWhatItMayBe) {
   }
 }
 
+TEST(DpdkDevice, ReadsTheNumbersOfDrivers) {
+  EXPECT_EQ(DpdkDriverNumber("iface=v0,framesz=4096", "framesz", 2048), 4096u);
+  EXPECT_EQ(DpdkDriverNumber("iface=v0,framesz=4096,framesz=8192", "framesz", 2048), 8192u);
+  for (const char* none : {"", "iface=v0", "framesz=many", "aframesz=4096", "framesz"}) {
+    EXPECT_EQ(DpdkDriverNumber(none, "framesz", 2048), 2048u) << none;
+  }
+}
+
 TEST(DpdkDevice, TellsPciAddressesFromNames) {
   for (const char* name : {"0000:3b:00.0", "3b:00.1", "00010000:ff:1f.7"}) EXPECT_TRUE(IsPciAddress(name)) << name;
   for (const char* name : {"net_memif0", "", "eth0.1", "0000:3b:00", "3b.0", "xx:00.0", "0:0:3b:00.0", "3b:00.00"}) {

@@ -1,5 +1,6 @@
 // The lane over net_memif: shared memory between two ports, here of one process. The driver copies while it sends, so
 // payload is referred to and not copied by the lane.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,6 +14,8 @@
 
 namespace paceline {
 namespace {
+
+using ::testing::HasSubstr;
 
 class DpdkMemifTest : public DpdkTest {
  protected:
@@ -159,6 +162,45 @@ TEST_F(DpdkMemifTest, WithoutABufferToReferByPayloadIsCopied) {
   ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
   const TakenBuffers taken("paceline_ref_");
   EXPECT_GT(taken.count(), 0u);
+  ExpectTraffic();
+}
+
+// The driver puts others over packets that the other end has not taken yet.
+TEST_F(DpdkMemifTest, PacketsAreAsLargeAsTheirFramesFitIntoOneBuffer) {
+  const auto try_mtu = [this](const std::string& settings, uint32_t mtu) {
+    DpdkLaneOptions options;
+    options.devices = {Device("server", "192.0.2.1") + settings};
+    options.mtu = mtu;
+    return std::string(OpenDpdkLanes(options).status().message());
+  };
+  EXPECT_THAT(try_mtu("", 2035), HasSubstr("mtu 2035: may be 576 to 2034, or 0 for the port's own (1500; a frame has "
+                                           "to fit into bsize=2048)"));
+  EXPECT_THAT(try_mtu(",bsize=4096", 4083), HasSubstr("may be 576 to 4082"));
+  EXPECT_THAT(try_mtu(",bsize=1024", 1011), HasSubstr("may be 576 to 1010, or 0 for the port's own (1010;"));
+  server_ = MakeLane(Device("server", "192.0.2.1") + ",rsize=4", 2034);
+  client_ = MakeLane(Device("client", "192.0.2.2") + ",rsize=4", 2034);
+  ASSERT_TRUE(server_ != nullptr && client_ != nullptr);
+  ExpectTraffic();
+  const uint32_t peer = client_->OpenPeer(server_->address());
+  SegmentList list;
+  for (uint32_t i = 0; i < 500; ++i) list.Add(peer, 0, i % 3 == 0 ? 40 : 2034 - 28);
+  for (size_t sent = 0, seen = 0; seen < list.size();) {
+    sent += client_->Send(list.all().subspan(sent));
+    const auto got = ReceiveSome(*server_, sent - seen);
+    ASSERT_EQ(got.size(), sent - seen);
+    for (const auto& segment : got) ASSERT_TRUE(segment.bytes == list.contents(seen++)) << seen;
+  }
+}
+
+TEST_F(DpdkMemifTest, ThePairThatIsMadeWithoutAPortHasBuffersForLargePackets) {
+  setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+  DpdkLaneOptions options;
+  options.mtu = 9000;
+  auto server = OpenDpdkLanes(options), client = OpenDpdkLanes(options);
+  ASSERT_TRUE(server.ok() && client.ok()) << server.status() << client.status();
+  server_ = std::move(server->front());
+  client_ = std::move(client->front());
+  EXPECT_EQ(client_->capabilities().max_packet_bytes, 9000u - 28);
   ExpectTraffic();
 }
 

@@ -53,6 +53,13 @@ TEST_F(DpdkMemif, ASocketThatAKilledProcessLeftBehindIsTakenAway) {
   EXPECT_FALSE(std::filesystem::exists(socket));
 }
 
+TEST_F(DpdkMemif, ItsBuffersHoldFramesOfAnyPacketThatIsAskedFor) {
+  const auto usual = OpenMemifPair(), large = OpenMemifPair(9000);
+  ASSERT_TRUE(usual.ok() && large.ok());
+  EXPECT_EQ(MemifBufferBytes(usual->device), 2048u);
+  EXPECT_EQ(MemifBufferBytes(large->device), 9024u);
+}
+
 TEST_F(DpdkMemif, APathTooLongForASocketIsRefused) {
   const std::filesystem::path deep = folder_ / std::string(120, 'd');
   std::filesystem::create_directory(deep);

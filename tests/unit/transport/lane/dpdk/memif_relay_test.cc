@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -152,6 +153,31 @@ TEST_F(MemifRelayTest, TheFileOfAServerThatWasKilledIsNoHindrance) {
   ASSERT_TRUE(std::filesystem::exists(address_));
   const auto relay = Open("server");
   ASSERT_TRUE(relay != nullptr);
+  EXPECT_TRUE(ConnectUnix(address()).valid());
+}
+
+// Another that starts at the same moment looks dead while it has its file and does not listen yet.
+TEST_F(MemifRelayTest, WhileAnotherServerMayBeStartingNoFileIsTakenAway) {
+  ASSERT_TRUE(ListenUnix(address(), 1).valid());
+  const FileDescriptor folder(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(folder.get(), LOCK_EX | LOCK_NB), 0);
+  const auto refused = MemifRelay::Open(absl::StrCat("net_memif0,role=server,socket-abstract=no,socket=", address_));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("Address already in use"));
+  EXPECT_TRUE(std::filesystem::exists(address_));
+  EXPECT_TRUE(Open("client") != nullptr) << "who takes no file away needs no lock";
+  ASSERT_EQ(flock(folder.get(), LOCK_UN), 0);
+  EXPECT_TRUE(Open("server") != nullptr);
+  EXPECT_EQ(flock(folder.get(), LOCK_EX | LOCK_NB), 0) << "it is held while a server starts, no longer";
+}
+
+TEST_F(MemifRelayTest, AFileThatIsAnotherServersByNowIsLeftAlone) {
+  auto relay = Open("server");
+  ASSERT_TRUE(relay != nullptr);
+  ASSERT_TRUE(std::filesystem::remove(address_));
+  const FileDescriptor other = ListenUnix(address(), 1);
+  ASSERT_TRUE(other.valid());
+  relay.reset();
   EXPECT_TRUE(ConnectUnix(address()).valid());
 }
 
