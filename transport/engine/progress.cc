@@ -9,10 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 
-#include "absl/strings/str_cat.h"
+#include "absl/status/status.h"
 #include "transport/engine/clock.h"
 
 namespace paceline {
@@ -22,8 +21,6 @@ timespec ToTimespec(Duration span) {
   const int64_t nanos = std::max<int64_t>(span.nanos(), 0);
   return {.tv_sec = nanos / 1'000'000'000, .tv_nsec = nanos % 1'000'000'000};
 }
-
-absl::Status Errno(const char* what) { return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno))); }
 
 // The first of these environment variables that holds a number; 1 when none does.
 unsigned FirstOf(std::initializer_list<const char*> names) {
@@ -55,24 +52,24 @@ Progress::~Progress() {
 
 absl::Status Progress::Open() {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) return Errno("epoll_create1");
+  if (epoll_ < 0) return absl::ErrnoToStatus(errno, "epoll_create1");
   event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (event_ < 0) return Errno("eventfd");
+  if (event_ < 0) return absl::ErrnoToStatus(errno, "eventfd");
   timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (timer_ < 0) return Errno("timerfd_create");
+  if (timer_ < 0) return absl::ErrnoToStatus(errno, "timerfd_create");
   const auto add = [this](int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
     return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   };
-  if (add(event_) != 0 || add(timer_) != 0) return Errno("epoll_ctl");
+  if (add(event_) != 0 || add(timer_) != 0) return absl::ErrnoToStatus(errno, "epoll_ctl");
   for (const auto& lane : engine_->lanes()) {
     const int fd = lane->wait_descriptor();
     if (fd < 0) {
       every_lane_can_wake_ = false;
     } else if (add(fd) != 0) {
-      return Errno("epoll_ctl on a lane's descriptor");
+      return absl::ErrnoToStatus(errno, "epoll_ctl on a lane's descriptor");
     }
   }
   now_ = next_ = MonotonicNow();

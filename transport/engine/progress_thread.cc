@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "transport/engine/signals_kept_out.h"
+
 namespace paceline {
 namespace {
 
@@ -13,7 +15,10 @@ constexpr int kTurnsOfCallers = 100;  // between two passes
 }  // namespace
 
 ProgressThread::ProgressThread(Progress* progress, std::function<Time()> after_pass)
-    : progress_(progress), after_pass_(std::move(after_pass)), thread_([this] { Run(); }) {}
+    : progress_(progress), after_pass_(std::move(after_pass)) {
+  const SignalsKeptOut here;
+  thread_ = std::thread([this] { Run(); });
+}
 
 ProgressThread::~ProgressThread() {
   stop_.store(true, std::memory_order_release);

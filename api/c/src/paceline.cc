@@ -6,9 +6,8 @@
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_split.h"
+#include "api/cpp/src/variables.h"
 #include "paceline/context.h"
 #include "transport/lane/device_list.h"
 
@@ -38,8 +37,6 @@ paceline_result Fail(const api::Status& status) {
   return static_cast<paceline_result>(status.code());
 }
 
-paceline_result NullPointer() { return Fail(PACELINE_INVALID_ARGUMENT, "a pointer is null that must not be"); }
-
 // No exception leaves the C interface: the only ones that can arise below are of a lack of memory.
 template <typename Function>
 paceline_result Guarded(Function&& function) noexcept {
@@ -48,6 +45,10 @@ paceline_result Guarded(Function&& function) noexcept {
   } catch (...) {
     return Fail(PACELINE_RESOURCE_EXHAUSTED, "out of memory");  // short enough for a string to hold it by itself
   }
+}
+
+paceline_result NullPointer() {
+  return Guarded([] { return Fail(PACELINE_INVALID_ARGUMENT, "a pointer is null that must not be"); });
 }
 
 template <typename Value, typename Function>
@@ -107,20 +108,11 @@ api::Result<api::ContextOptions> ToOptions(const paceline_options* given) {
   if (options.lane != nullptr) result.lane = options.lane;
   if (options.congestion_control != nullptr) result.congestion_control = options.congestion_control;
   if (options.bind != nullptr) result.bind = paceline::SplitDevices(options.bind);
-  api::Status bad;
-  const std::string parameters =
-      options.congestion_control_parameters == nullptr ? "" : options.congestion_control_parameters;
-  const std::vector<std::string> pairs = absl::StrSplit(parameters, ',', absl::SkipWhitespace());
-  for (const std::string& part : pairs) {
-    const size_t equals = part.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      bad = api::Status(api::StatusCode::kInvalidArgument,
-                        "congestion_control_parameters: \"" + part + "\": write key=value,key=value");
-    } else {
-      result.congestion_control_parameters[part.substr(0, equals)] = part.substr(equals + 1);
-    }
+  if (const char* pairs = options.congestion_control_parameters;
+      pairs != nullptr && !api::AddPairs(pairs, result.congestion_control_parameters)) {
+    return api::Status(api::StatusCode::kInvalidArgument,
+                       std::string("congestion_control_parameters: \"") + pairs + "\": write key=value,key=value");
   }
-  if (!bad.ok()) return bad;
   if (options.progress > PACELINE_PROGRESS_THREAD) {
     return api::Status(api::StatusCode::kInvalidArgument, "paceline_options::progress is neither manual nor thread");
   }
@@ -229,7 +221,8 @@ paceline_result paceline_register_memory(paceline_context* context, void* base, 
                                          const paceline_connection* only, uint32_t* region) {
   if (context == nullptr || region == nullptr) return NullPointer();
   return Guarded([&] {
-    if (access > 255) return Fail(PACELINE_INVALID_ARGUMENT, "access has bits that mean nothing");
+    constexpr uint32_t kAll = PACELINE_REMOTE_READ | PACELINE_REMOTE_WRITE | PACELINE_REMOTE_ATOMIC;
+    if ((access & ~kAll) != 0) return Fail(PACELINE_INVALID_ARGUMENT, "access has bits that mean nothing");
     const auto bits = static_cast<uint8_t>(access);
     const auto result = only != nullptr ? context->context.RegisterMemoryFor(only->connection, base, bytes, bits)
                                         : context->context.RegisterMemory(base, bytes, bits);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "absl/status/status.h"
 #include "api/cpp/src/convert.h"
 #include "api/cpp/src/counter_list.h"
 #include "api/cpp/src/engine_options.h"
@@ -129,7 +130,7 @@ Status ContextEngine::Open(const ContextOptions& options, size_t number, EngineG
   if (group_ != nullptr) group_->spreader.Join(this);
   if (options.progress == ProgressMode::kThread) {
     notify_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (notify_ < 0) return Status(StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
+    if (notify_ < 0) return FromAbsl(absl::ErrnoToStatus(errno, "eventfd"));
     threaded_ = true;
     try {
       thread_ = std::make_unique<ProgressThread>(progress_.get(), [this] { return AfterPass(); });

@@ -97,7 +97,8 @@ class ContextEngine final : public RequestTaker, private RequestRouter {
   // Makes progress until `done` (asked with the engine to itself) answers true. False: the time is over.
   bool WaitUntil(const std::function<bool()>& done, std::chrono::nanoseconds timeout);
   void Interrupt();
-  bool TakeInterrupt() { return interrupted_.load(std::memory_order_relaxed) && interrupted_.exchange(false); }
+  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  bool TakeInterrupt() { return interrupted() && interrupted_.exchange(false); }
   size_t PollCompletions(Completion* out, size_t room);
   bool Arm();
   int descriptor() const { return threaded_ ? notify_ : progress_->descriptor(); }

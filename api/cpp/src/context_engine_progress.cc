@@ -165,7 +165,8 @@ bool ContextEngine::Arm() {
   }
   return Locked(false, [&] {
     armed_by_caller_ = ArmUnlessReady();
-    if (!armed_by_caller_ && waiters_ > 0) Notify();  // it has taken in a notice that was for them, too
+    // It has taken in a notice that was for them, too, or that of an interrupt.
+    if (waiters_ > 0 && (!armed_by_caller_ || interrupted())) Notify();
     return armed_by_caller_;
   });
 }

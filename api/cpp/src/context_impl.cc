@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "api/cpp/src/convert.h"
 #include "api/cpp/src/engine_options.h"
 #include "api/cpp/src/handle.h"
 #include "transport/engine/clock.h"
@@ -36,7 +37,7 @@ Status ContextImpl::Open(const ContextOptions& options) {
   for (const auto& engine : engines_) {
     epoll_event event = {.events = EPOLLIN, .data = {.fd = engine->descriptor()}};
     if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, engine->descriptor(), &event) != 0) {
-      return Status(StatusCode::kInternal, std::string("epoll: ") + std::strerror(errno));
+      return FromAbsl(absl::ErrnoToStatus(errno, "epoll"));
     }
   }
   return Status();
@@ -190,7 +191,7 @@ bool ContextImpl::Wait(std::chrono::nanoseconds timeout) {
   const auto any_ready = [this] {
     return std::any_of(engines_.begin(), engines_.end(), [](const auto& engine) { return engine->ready(); });
   };
-  while (!any_ready() && MonotonicNow() < spin_until) {
+  while (!any_ready() && !front().interrupted() && MonotonicNow() < spin_until) {
   }
   std::array<bool, kMostEngines> joined{};
   std::array<pollfd, kMostEngines> waiting{};

@@ -50,8 +50,46 @@ std::string TextOf(const char* field, size_t size) { return std::string(field, s
 
 bool IsPageName(const std::string& name) { return name.rfind(kPrefix, 0) == 0 && name.find('/') == std::string::npos; }
 
+// Not only a size: where shared memory is full, a write to what has no memory yet would end the process.
+bool Allocate(int fd, size_t bytes) {
+  do {
+    errno = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  } while (errno == EINTR);
+  return errno == 0;
+}
+
 Status Error(const std::string& name, const char* what) {
   return Status(StatusCode::kInternal, "counters page " + name + ": " + what + ": " + std::strerror(errno));
+}
+
+template <typename Value>
+bool ReadAt(int fd, uint64_t offset, Value& value) {
+  return pread(fd, &value, sizeof(value), static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof(value));
+}
+
+// Not mapped: whose page it is, perhaps a stranger, may shorten it, and a look behind its end would end the process.
+Result<CountersSnapshot> ReadCounters(const std::string& name, int fd) {
+  const auto refused = [&name](const char* what) {
+    return Status(StatusCode::kInvalidArgument, "counters page " + name + ": " + what);
+  };
+  struct stat info {};
+  Header header;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !ReadAt(fd, 0, header)) return refused("too short");
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kVersion ||
+      header.header_bytes < kHeaderBytes || header.record_bytes < kRecordBytes || header.records > kMaxRecords) {
+    return refused("not version 1 of the layout, or damaged");
+  }
+  CountersSnapshot snapshot;
+  snapshot.pid = header.pid;
+  snapshot.started_unix_nanos = header.started;
+  snapshot.updated_unix_nanos = header.updated;
+  for (uint32_t i = 0; i < header.records; ++i) {
+    Record record;
+    if (!ReadAt(fd, header.header_bytes + uint64_t{i} * header.record_bytes, record))
+      return refused("damaged: cut off");
+    snapshot.counters.push_back({TextOf(record.name, kNameBytes), TextOf(record.unit, kUnitBytes), "", record.value});
+  }
+  return snapshot;
 }
 
 }  // namespace
@@ -93,34 +131,8 @@ Result<CountersSnapshot> ReadCounterPage(const std::string& name) {
     const StatusCode code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kPermissionDenied;
     return Status(code, "counters page " + name + ": " + std::strerror(errno));
   }
-  struct stat info {};
-  void* map = MAP_FAILED;
-  const bool large_enough =
-      fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && static_cast<size_t>(info.st_size) >= kHeaderBytes;
-  const size_t size = large_enough ? static_cast<size_t>(info.st_size) : 0;
-  if (large_enough) map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  Result<CountersSnapshot> result = ReadCounters(name, fd);
   close(fd);
-  if (map == MAP_FAILED) return Status(StatusCode::kInvalidArgument, "counters page " + name + ": too short");
-  Header header;
-  std::memcpy(&header, map, sizeof(header));
-  Result<CountersSnapshot> result = CountersSnapshot();
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.version != kVersion ||
-      header.header_bytes < kHeaderBytes || header.record_bytes < kRecordBytes || header.records > kMaxRecords ||
-      header.header_bytes + uint64_t{header.records} * header.record_bytes > size) {
-    result =
-        Status(StatusCode::kInvalidArgument, "counters page " + name + ": not version 1 of the layout, or damaged");
-  } else {
-    result->pid = header.pid;
-    result->started_unix_nanos = header.started;
-    result->updated_unix_nanos = header.updated;
-    const uint8_t* at = static_cast<const uint8_t*>(map) + header.header_bytes;
-    for (uint32_t i = 0; i < header.records; ++i, at += header.record_bytes) {
-      const auto* record = reinterpret_cast<const Record*>(at);
-      const uint64_t value = __atomic_load_n(&record->value, __ATOMIC_RELAXED);
-      result->counters.push_back({TextOf(record->name, kNameBytes), TextOf(record->unit, kUnitBytes), "", value});
-    }
-  }
-  munmap(map, size);
   return result;
 }
 
@@ -138,11 +150,11 @@ Result<std::unique_ptr<CountersPage>> CountersPage::Create(std::span<const Count
   const size_t bytes = kHeaderBytes + counters.size() * kRecordBytes;
   void* map = MAP_FAILED;
   // Locked while still empty: an empty page is not taken for one that was left over before kMakingSeconds.
-  if (flock(fd, LOCK_EX) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
+  if (flock(fd, LOCK_EX) == 0 && Allocate(fd, bytes)) {
     map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   if (map == MAP_FAILED) {
-    const Status status = Error(name, "mmap");
+    const Status status = Error(name, "memory");
     unlink((kFolder + name).c_str());
     close(fd);
     return status;

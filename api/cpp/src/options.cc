@@ -22,6 +22,12 @@ class Reader {
     if (const char* text = look_up_(name)) out = text;
   }
 
+  // Only a word ("none") says that a key is not wanted, which the program may have named: an empty text does not.
+  void KeyFile(const char* name, std::string& out) {
+    const char* text = look_up_(name);
+    if (text != nullptr && *text != '\0') out = text;
+  }
+
   void Devices(const char* name, std::vector<std::string>& out) {
     if (const char* text = look_up_(name)) out = SplitDevices(text);
   }
@@ -29,12 +35,7 @@ class Reader {
   void Pairs(const char* name, std::map<std::string, std::string>& out) {
     const char* text = look_up_(name);
     if (text == nullptr) return;
-    const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
-    for (const std::string& part : parts) {
-      const size_t equals = part.find('=');
-      if (equals == std::string::npos || equals == 0) return Fail(name, text, "write key=value,key=value");
-      out[part.substr(0, equals)] = part.substr(equals + 1);
-    }
+    if (!AddPairs(text, out)) Fail(name, text, "write key=value,key=value");
   }
 
   template <typename Integer>
@@ -85,6 +86,16 @@ class Reader {
 
 }  // namespace
 
+bool AddPairs(const std::string& text, std::map<std::string, std::string>& pairs) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipWhitespace());
+  for (const std::string& part : parts) {
+    const size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) return false;
+    pairs[part.substr(0, equals)] = part.substr(equals + 1);
+  }
+  return true;
+}
+
 Result<ContextOptions> ContextOptions::FromEnvironment() { return FromEnvironment(ContextOptions()); }
 
 Result<ContextOptions> ContextOptions::FromEnvironment(ContextOptions defaults) {
@@ -103,7 +114,7 @@ Result<ContextOptions> OptionsFromVariables(ContextOptions defaults,
   reader.Text("PACELINE_DPDK_EAL", options.dpdk_eal);
   reader.Switch("PACELINE_VERBS_RELIABLE", options.verbs_reliable);
   reader.Text("PACELINE_IMPAIR", options.impair);
-  reader.Text("PACELINE_KEY_FILE", options.key_file);
+  reader.KeyFile("PACELINE_KEY_FILE", options.key_file);
   reader.Switch("PACELINE_ENCRYPT", options.encrypt);
   reader.Text("PACELINE_CC", options.congestion_control);
   reader.Pairs("PACELINE_CC_PARAMETERS", options.congestion_control_parameters);

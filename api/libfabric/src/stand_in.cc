@@ -1,10 +1,11 @@
 #include "api/libfabric/src/stand_in.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <chrono>
 #include <utility>
+
+#include "transport/engine/signals_kept_out.h"
 
 namespace paceline::libfabric {
 namespace {
@@ -19,17 +20,8 @@ constexpr auto kWhileBusy = 1ms;
 }  // namespace
 
 StandIn::StandIn(std::function<bool()> tick) : tick_(std::move(tick)) {
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const SignalsKeptOut here;
+  thread_ = std::thread([this] { Run(); });
 }
 
 StandIn::~StandIn() {

@@ -10,6 +10,7 @@
 
 #include "api/nccl/src/comm.h"
 #include "api/nccl/src/log.h"
+#include "transport/engine/signals_kept_out.h"
 
 namespace paceline::nccl {
 namespace {
@@ -38,6 +39,7 @@ api::Result<std::shared_ptr<Device>> Device::Open(const Nic& nic, int number, co
   if (device->stop_descriptor_ < 0) {
     return api::Status(api::StatusCode::kInternal, std::string("eventfd: ") + std::strerror(errno));
   }
+  const SignalsKeptOut here;
   device->keeper_ = std::thread([keeper = device.get()] { keeper->Keep(); });
   return device;
 }

@@ -184,7 +184,10 @@ def _load():
     name = "libpaceline.so.1"
     named = os.environ.get("PACELINE_LIBRARY")
     if named:
-        return ctypes.CDLL(named)
+        try:
+            return ctypes.CDLL(named)
+        except OSError as error:
+            raise ImportError(f"paceline: PACELINE_LIBRARY={named}: {error}") from None
     for folder in pathlib.Path(__file__).resolve().parents[1:5]:
         if (folder / name).is_file():
             return ctypes.CDLL(str(folder / name))

@@ -84,6 +84,7 @@ class Connection(Owned):
     def abort(self):
         """Ends it at once: every operation left fails with Status.CONNECTION_CLOSED."""
         self._call(_library.connection_abort)
+        self._context._on_posted()
 
     def _destroy(self, pointer):
         _library.connection_destroy(pointer)
@@ -117,9 +118,11 @@ class Connection(Owned):
 
     def _cancel(self, identity):
         try:
-            return self._call(_library.cancel, identity) == _abi.OK
+            cancelled = self._call(_library.cancel, identity) == _abi.OK
         except NotConnected:
             return False
+        self._context._on_posted()
+        return cancelled
 
 
 class Listener(Owned):

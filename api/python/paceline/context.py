@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import contextlib
 import ctypes
 import itertools
 import threading
@@ -67,6 +68,7 @@ class Context:
         self._left_lock = threading.RLock()
         self._interrupt = self._interrupted = None  # the last interrupt(), and the last that a wait has raised for
         self._loop = None
+        self._coming = None  # the call of _advance() that the loop will make, with manual progress
         self._descriptor = None  # that the loop watches
         self._waiting = []  # of asyncio: (condition, future)
         pointer = ctypes.c_void_p()
@@ -94,17 +96,11 @@ class Context:
 
     def progress(self):
         """Takes completions and, with manual progress, moves data. True: there was something."""
-        left = bool(self._left) and self._handle_left()
-        batch = (_abi.Completion * _BATCH)()  # zeros: nothing for _handle
-        try:
-            count = self._call(_library.poll_sized, batch, ctypes.sizeof(_abi.Completion), _BATCH)
-            for raw in batch[:count]:
-                self._handle(raw)
-        except BaseException:  # of a signal handler: the next call goes on
-            if batch[0].user_data or batch[0].has_immediate:
-                self._left.append(batch)
-            raise
-        return left or count > 0
+        found = self._progress()
+        # What the loop's tasks wait for may have come here, and its descriptor tells them of nothing then.
+        if self._waiting and (found or not self._threaded):
+            self._wake_loop()
+        return found
 
     def take_immediates(self):
         """The completions of peers' writes with an immediate that have come since the last call, in order."""
@@ -190,7 +186,9 @@ class Context:
             if made.value is not None:  # of a signal handler: it ends with the context
                 kind(self, made.value)
             raise
-        return kind(self, made.value)
+        one = kind(self, made.value)
+        self._on_posted()
+        return one
 
     def _take(self, one):
         """Takes it out of those that are open; True for one thread only, which ends it."""
@@ -227,6 +225,19 @@ class Context:
 
     def _forget(self, number):
         self._operations.pop(number, None)
+
+    def _progress(self):
+        left = bool(self._left) and self._handle_left()
+        batch = (_abi.Completion * _BATCH)()  # zeros: nothing for _handle
+        try:
+            count = self._call(_library.poll_sized, batch, ctypes.sizeof(_abi.Completion), _BATCH)
+            for raw in batch[:count]:
+                self._handle(raw)
+        except BaseException:  # of a signal handler: the next call goes on
+            if batch[0].connection:  # of a completion never 0, whatever was done with it
+                self._left.append(batch)
+            raise
+        return left or count > 0
 
     def _handle(self, raw):
         """A completion. Once more where an exception came in between, which it does after calls only: then it does
@@ -280,8 +291,20 @@ class Context:
             check(code)
 
     def _on_posted(self):
-        if self._loop is not None and not self._threaded and not self._loop.is_closed():
-            self._loop.call_soon(self._advance)
+        """There is something to send, which a thread does by itself."""
+        if not self._threaded:
+            self._wake_loop()
+
+    def _wake_loop(self):
+        """The loop calls _advance() soon. With a thread that moves data from any thread."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        if self._threaded:
+            with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+                loop.call_soon_threadsafe(self._advance)
+        elif self._coming is None:
+            self._coming = loop.call_soon(self._advance)
 
     # ---- asyncio: the loop watches the context's descriptor from the first await on, until close()
 
@@ -308,6 +331,7 @@ class Context:
         self._leave_loop()
         self._descriptor = self._call(_library.descriptor)
         self._loop = loop
+        self._coming = None
         loop.add_reader(self._descriptor, self._advance)
 
     def _leave_loop(self):
@@ -318,14 +342,15 @@ class Context:
     def _advance(self):
         """Takes what is there, wakes who waited for it, and arms the descriptor; with more to do it comes back at
         once. Of a closed context it wakes all."""
+        self._coming = None
         if self._loop is None and self._pointer is not None:
             return
         try:
-            self.progress()
+            self._progress()
             for condition, future in [*self._waiting]:
                 _settle(condition, future)
             if not self._call(_library.arm):
-                self._loop.call_soon(self._advance)
+                self._wake_loop()
         except InvalidArgument as closed:
             for condition, future in self._waiting:
                 if not _settle(condition, future):

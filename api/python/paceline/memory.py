@@ -131,6 +131,7 @@ class Region:
         if release is not None:
             _abi.functions.deregister_memory(context, self.number)
             release()
+            self._context._on_posted()
 
     def _take_away(self):
         """What lets go of the memory, None where another does: once it is not registered any more."""

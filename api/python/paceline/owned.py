@@ -78,6 +78,7 @@ class Owned:
         """Once; again it does nothing. Waits for calls that other threads are in."""
         if self._pointer is not None:
             self._context._calls.run(None, self._end)
+            self._context._on_posted()
 
     def __enter__(self):
         return self

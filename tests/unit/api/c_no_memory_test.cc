@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <thread>
 
 #include "paceline/paceline.h"
 
@@ -36,6 +37,17 @@ TEST(CInterface, ALackOfMemoryIsSaidAndNotAnOlderError) {
   EXPECT_EQ(result, PACELINE_RESOURCE_EXHAUSTED);
   EXPECT_STREQ(paceline_last_error(), "out of memory");
   EXPECT_EQ(context, nullptr);
+}
+
+TEST(CInterface, NothingIsThrownForANullPointerEither) {
+  paceline_result result = PACELINE_OK;
+  std::thread thread([&result] {  // has had no error yet, and so no room for the words of one
+    no_memory = true;
+    result = paceline_wait(nullptr, 0);
+    no_memory = false;
+  });
+  thread.join();
+  EXPECT_EQ(result, PACELINE_RESOURCE_EXHAUSTED);
 }
 
 }  // namespace

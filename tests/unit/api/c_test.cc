@@ -100,6 +100,23 @@ TEST(CInterface, WhatIsNotThereYetIsSaidAndNotAnOlderError) {
   paceline_context_destroy(context);
 }
 
+TEST(CInterface, AccessHasBitsThatTheHeaderNamesAndNoOthers) {
+  paceline_options options = PACELINE_OPTIONS_INIT;
+  options.lane = "udp";
+  paceline_context* context = nullptr;
+  ASSERT_EQ(paceline_context_create(&options, &context), PACELINE_OK) << paceline_last_error();
+  uint64_t word = 0;
+  uint32_t region = 0;
+  const uint32_t all = PACELINE_REMOTE_READ | PACELINE_REMOTE_WRITE | PACELINE_REMOTE_ATOMIC;
+  EXPECT_EQ(paceline_register_memory(context, &word, sizeof(word), all, nullptr, &region), PACELINE_OK);
+  for (uint32_t bit = 1; bit != 0; bit <<= 1) {
+    if ((all & bit) != 0) continue;
+    EXPECT_EQ(paceline_register_memory(context, &word, sizeof(word), bit, nullptr, &region), PACELINE_INVALID_ARGUMENT)
+        << bit;
+  }
+  paceline_context_destroy(context);
+}
+
 TEST(CInterface, AnOlderAndANewerStructWork) {
   paceline_context* context = nullptr;
   struct {

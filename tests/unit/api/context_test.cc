@@ -5,9 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
@@ -451,6 +456,44 @@ TEST_P(ContextWait, EveryThreadThatWaitsHearsOfItsConnectionsEnd) {
   }
   EXPECT_EQ(in_vain, 0) << "waits to their time-out";
 }
+
+// An event loop that arms the descriptor takes the notice of an interrupt in, which is not for it.
+TEST_P(ContextWait, AnInterruptIsNotLostToWhoArmsTheDescriptor) {
+  ContextOptions options = DefaultOptions();
+  options.progress = ProgressMode::kThread;
+  options.engines = GetParam();
+  auto context = Context::Create(options);
+  ASSERT_TRUE(context.ok());
+  constexpr int kRounds = 100;
+  std::atomic<int> ended{0};
+  std::atomic<bool> stop{false};
+  std::thread loop([&] {
+    while (!stop) context->completions().Arm();
+  });
+  std::thread waiting([&] {
+    for (int i = 0; i < kRounds; ++i, ++ended) EXPECT_FALSE(context->Wait(3600s));
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    std::this_thread::sleep_for(100us);  // it is asleep, most of the time
+    context->Interrupt();
+    while (ended <= i) std::this_thread::yield();
+  }
+  waiting.join();
+  stop = true;
+  loop.join();
+}
+
+TEST_P(ContextWait, AnInterruptEndsOneThatSpins) {
+  ContextOptions options = DefaultOptions();
+  options.progress = ProgressMode::kThread;
+  options.engines = GetParam();
+  options.local_ranks = 1;
+  options.spin_us = 3'600'000'000;
+  auto context = Context::Create(options);
+  ASSERT_TRUE(context.ok());
+  context->Interrupt();
+  EXPECT_FALSE(context->Wait(3600s));
+}
 INSTANTIATE_TEST_SUITE_P(Engines, ContextWait, ::testing::Values(1, 3));
 
 // Numbers come again after 4,096 uses. Who still holds an object of an ended connection keeps its number.
@@ -572,6 +615,60 @@ TEST(ContextCreate, APortInUseIsNamed) {
   const auto second = Context::Create(options);
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(second.status().message(), HasSubstr("47911"));
+}
+
+// They are the program's, whose threads may have blocked them and wait for them.
+TEST(ContextThreads, TakeNoSignals) {
+  ContextOptions options;
+  options.lane = "udp";
+  options.progress = ProgressMode::kThread;
+  options.engines = 2;
+  const auto context = Context::Create(options);
+  ASSERT_TRUE(context.ok());
+  std::vector<uint64_t> masks;              // of signals that they block
+  while (masks.size() < options.engines) {  // each soon names itself
+    masks.clear();
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(task.path() / "status");
+      std::string name, word;
+      status >> word >> name;
+      while (word != "SigBlk:" && status >> word) {
+      }
+      uint64_t mask = 0;
+      if (name == "paceline" && status >> std::hex >> mask) masks.push_back(mask);
+    }
+  }
+  for (const uint64_t mask : masks) {
+    const auto blocks = [mask](int signal) { return (mask >> (signal - 1) & 1) != 0; };
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) EXPECT_TRUE(blocks(signal)) << signal;
+    for (const int signal : {SIGSEGV, SIGPROF}) EXPECT_FALSE(blocks(signal)) << signal;
+  }
+  sigset_t ours;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &ours), 0);
+  EXPECT_FALSE(sigismember(&ours, SIGINT));
+}
+
+// Whatever it is that finds no descriptor any more.
+TEST(ContextCreate, WithoutDescriptorsToBeHadItIsAtABound) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  ContextOptions options;
+  options.lane = "udp";
+  options.progress = ProgressMode::kThread;
+  options.engines = 2;
+  const int first = dup(0);
+  close(first);
+  bool enough = false;
+  for (rlim_t some = 0; some < 200 && !enough; ++some) {
+    const rlimit few = {.rlim_cur = static_cast<rlim_t>(first) + some, .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto context = Context::Create(options);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    enough = context.ok();
+    if (enough) continue;
+    EXPECT_EQ(context.status().code(), StatusCode::kResourceExhausted) << some << ": " << context.status().message();
+  }
+  EXPECT_TRUE(enough);
 }
 
 }  // namespace

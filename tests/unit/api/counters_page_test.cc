@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 namespace paceline::api {
@@ -39,6 +43,28 @@ TEST(CountersPage, IsReadAsItWasWritten) {
   EXPECT_EQ(read->counters[0].value, 77u);
   EXPECT_EQ(read->counters[1].name, std::string(39, 'n'));
   EXPECT_EQ(read->counters[1].value, 4u);
+}
+
+// In a child with a /dev/shm of its own. What has a size but no memory behind it would kill it.
+TEST(CountersPage, IsNotMadeWhereSharedMemoryIsFull) {
+  enum { kGood, kNotMounted, kNotFull, kMade, kLeft };
+  const pid_t child = fork();
+  if (child == 0) {
+    if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4k") != 0) {
+      _exit(kNotMounted);
+    }
+    const int full = open("/dev/shm/full", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (posix_fallocate(full, 0, 4096) != 0) _exit(kNotFull);
+    if (CountersPage::Create(Example()).ok()) _exit(kMade);
+    _exit(ListCounterPages().empty() ? kGood : kLeft);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  if (WEXITSTATUS(status) == kNotMounted) GTEST_SKIP() << "no mount namespace for this user here";
+  EXPECT_EQ(WEXITSTATUS(status), kGood);
 }
 
 TEST(CountersPage, IsListedWhileItsOwnerLivesAndGoneAfterwards) {
@@ -119,6 +145,28 @@ TEST(CountersPage, DamageIsRefused) {
   EXPECT_THAT(ReadCounterPage(name).status().message(), HasSubstr("damaged"));
   close(fd);
   unlink(path.c_str());
+}
+
+// Whose page it is, perhaps a stranger, may shorten it while it is read.
+TEST(CountersPage, ThatBecomesShorterEndsNobodyWhoReadsIt) {
+  auto page = CountersPage::Create(std::vector<Counter>(500, Example()[0]));
+  ASSERT_TRUE(page.ok());
+  const std::string path = "/dev/shm/" + (*page)->name();
+  const auto whole = static_cast<off_t>(std::filesystem::file_size(path));
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    std::vector<char> bytes(static_cast<size_t>(whole));
+    if (pread(fd, bytes.data(), bytes.size(), 0) != whole) _exit(1);
+    while (ftruncate(fd, 0) == 0 && pwrite(fd, bytes.data(), bytes.size(), 0) == whole) {
+    }
+    _exit(1);
+  }
+  for (int refused = 0; refused < 5000;) refused += ReadCounterPage((*page)->name()).ok() ? 0 : 1;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  ASSERT_EQ(truncate(path.c_str(), whole), 0);  // our own map of it ends with it
 }
 
 }  // namespace

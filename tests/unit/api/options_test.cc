@@ -176,6 +176,15 @@ TEST_F(OptionsTest, WithoutAKeyThereIsNothingToEncryptWith) {
   }
 }
 
+TEST_F(OptionsTest, AnEmptyVariableTakesNoKeyAway) {
+  ContextOptions asked;
+  asked.key_file = "the program's";
+  setenv("PACELINE_KEY_FILE", "", 1);
+  EXPECT_EQ(ContextOptions::FromEnvironment(asked)->key_file, "the program's");
+  setenv("PACELINE_KEY_FILE", "none", 1);
+  EXPECT_EQ(ContextOptions::FromEnvironment(asked)->key_file, "none");
+}
+
 TEST_F(OptionsTest, AProgressThreadCountsTwice) {
   ContextOptions options;
   options.local_ranks = 3;

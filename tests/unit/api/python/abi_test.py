@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 from paceline import _abi, errors, operation
 
@@ -44,6 +45,11 @@ class AbiTest(unittest.TestCase):
             self.assertRaises(ValueError, kind, "no number")
         raw = _abi.Completion(operation=4711, status=4712)
         self.assertEqual(operation.Completion.of(raw).status, 4712)
+
+    def test_a_library_that_is_not_there_is_named(self):
+        with unittest.mock.patch.dict("os.environ", PACELINE_LIBRARY="/nowhere/library"):
+            with self.assertRaisesRegex(ImportError, "PACELINE_LIBRARY=/nowhere/library: .*No such file"):
+                _abi._load()
 
     def test_every_result_has_an_exception(self):
         text = HEADER.read_text()

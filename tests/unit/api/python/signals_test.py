@@ -42,15 +42,16 @@ class PostTest(unittest.TestCase):
 class CompletionsTest(unittest.TestCase):
     """Three receives and three notices come while something raises once."""
 
-    def check(self, raising):
+    def check(self, raising, notices_first=False):
         with pair() as both:
             table = bytearray(8)
             remote = both.b.register(table, paceline.Access.REMOTE_WRITE).export()
             rooms = [bytearray(1) for _ in range(3)]
             receives = [both.to_a.receive(room) for room in rooms]
             for i in range(3):
-                both.to_b.send(b"x")
-                both.to_b.write(b"y", remote, immediate=i)
+                posts = [lambda: both.to_b.send(b"x"), lambda: both.to_b.write(b"y", remote, immediate=i)]
+                for post in reversed(posts) if notices_first else posts:
+                    post()
             with raising, self.assertRaises(Stop):
                 both.until(lambda: False)
             both.finish(*receives)
@@ -67,8 +68,9 @@ class CompletionsTest(unittest.TestCase):
     def test_between_two_of_them(self):
         for owner, name in ((paceline.Operation, "_complete"), (paceline.Completion, "of")):
             for before in (True, False):
-                with self.subTest(name, before=before):
-                    self.check(self.raising_once(owner, name, before))
+                for notices_first in (False, True):
+                    with self.subTest(name, before=before, notices_first=notices_first):
+                        self.check(self.raising_once(owner, name, before), notices_first)
 
     @staticmethod
     def raising_once(owner, name, before):

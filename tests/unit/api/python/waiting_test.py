@@ -265,6 +265,90 @@ class AsyncioTest(unittest.TestCase):
 
         self.run_both(scenario, ("manual",))  # a thread has its own time
 
+    def test_what_begins_or_ends_something_leaves_at_once(self):
+        async def scenario(a, b, to_b, to_a):
+            receive = to_b.receive(bytearray(1))
+            handle = b.listen().handle
+            spare = a.connect(handle)
+            with self.assertRaises(paceline.TimedOut):
+                await spare.when_established(0.05)  # by then the loop is armed and asleep
+
+            async def passes(act):
+                advanced = []
+                real = a._progress
+                with unittest.mock.patch.object(a, "_progress", lambda: (advanced.append(act), real())[1]):
+                    act()
+                    for _ in range(5):  # turns of the loop, not time
+                        await asyncio.sleep(0)
+                return len(advanced)
+
+            listener = a.listen()
+            region = a.register(bytearray(1), paceline.Access.REMOTE_WRITE)
+            connect = lambda: a.connect(handle)
+            for act in (receive.cancel, region.close, listener.close, spare.close, connect, to_b.abort):
+                await asyncio.sleep(0.05)
+                self.assertGreater(await passes(act), 0, act)
+
+        self.run_both(scenario, ("manual",))  # a thread has its own time
+
+    def test_what_a_wait_has_taken_wakes_who_awaits_it(self):
+        async def scenario(a, b, to_b, to_a):
+            receive = to_a.receive(bytearray(1))
+
+            async def wait():
+                return await receive
+
+            task = asyncio.create_task(wait())
+            await asyncio.sleep(0.05)  # the loop is armed and asleep
+            to_b.send(b"x")
+            while not receive.done:  # not by the loop
+                a.progress()
+                b.progress()
+            for _ in range(5):  # turns of the loop, not time
+                await asyncio.sleep(0)
+            self.assertTrue(task.done())
+
+        self.run_both(scenario, ("manual",))
+
+    def test_what_another_thread_has_taken_wakes_who_awaits_it(self):
+        async def scenario(a, b, to_b, to_a):
+            receive = to_a.receive(bytearray(1))
+            taken, go_on, stop = threading.Event(), threading.Event(), threading.Event()
+
+            def poll(real, pointer, *arguments):
+                if threading.current_thread() is threading.main_thread():
+                    return real(pointer, *arguments) if taken.is_set() or pointer != b._pointer else 0
+                count = real(pointer, *arguments)
+                if count > 0:
+                    taken.set()
+                    go_on.wait(TIMEOUT_S)  # until the loop has looked in vain, and sleeps again
+                return count
+
+            def take():
+                while not stop.is_set():
+                    b.progress()
+
+            async def wait():
+                await receive
+
+            with instead_of("poll_sized", poll):
+                thread = threading.Thread(target=take)
+                thread.start()
+                try:
+                    task = asyncio.create_task(wait())
+                    to_b.send(b"x")
+                    while not taken.is_set():
+                        await asyncio.sleep(0)
+                    await asyncio.sleep(0.05)
+                    go_on.set()
+                    await task
+                finally:
+                    stop.set()
+                    go_on.set()
+                    thread.join(TIMEOUT_S)
+
+        self.run_both(scenario, ("thread",))
+
     def test_errors_and_time_outs(self):
         async def scenario(a, b, to_b, to_a):
             with self.assertRaises(paceline.OperationError):
