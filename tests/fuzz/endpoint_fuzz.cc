@@ -3,7 +3,8 @@
 // input may crash either side, make it write outside of its memory, or complete an operation twice. With a cluster key
 // none may change what is received either.
 //
-// The input is a list of steps of four bytes: what to do, to which packet from now on, where, and with what value.
+// The input is a byte of settings, with its highest bit a second one, and a list of steps of four bytes: what to do, to
+// which packet from now on, where, and with what value.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -45,6 +46,10 @@ class Mutator {
     if (--wait_ > 0) return;
     const uint8_t what = data_[at_], where = data_[at_ + 2], value = data_[at_ + 3];
     at_ += 4;
+    if (packet.kind != SegmentKind::kPacket) {  // cards let nothing else happen to a write
+      fate.drop = what % 8 == 0;
+      return;
+    }
     switch (what % 8) {
       case 0:
         fate.drop = true;
@@ -95,7 +100,21 @@ class Mutator {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1 || size > 4096) return 0;
+  const size_t settings = (data[0] & 128) != 0 ? 2 : 1;
+  if (size < settings) return 0;
+  const uint8_t more = settings > 1 ? data[1] : 0;
+  const bool bursts = (more & 1) != 0, closes_both = (more & 8) != 0, revokes = (more & 16) != 0;
   WorldOptions options;
+  if (bursts) {  // packets leave and arrive as runs
+    options.packet_capabilities.burst_segments = options.hca_capabilities.burst_segments = 16;
+    options.packet_capabilities.least_guessed_bytes = 1;
+  }
+  if ((more & 2) != 0) options.lanes = LaneKind::kHca;
+  if ((more & 4) != 0) options.endpoint.eager_bytes = 0;  // all sends ask first
+  if ((more & 32) != 0) {                                 // many segments
+    options.packet_capabilities.max_packet_bytes = options.hca_capabilities.max_packet_bytes = 600;
+    options.hca_capabilities.max_write_bytes = 500;
+  }
   options.ports = 1 + (data[0] & 1);
   options.control = (data[0] & 2) != 0 ? TestControl::kCredit : TestControl::kWindow;
   options.packet_capabilities.path_may_be_narrower = (data[0] & 64) == 0;
@@ -123,7 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     };
   }
   const bool change_handshake = (data[0] & 8) != 0;
-  auto mutator = std::make_shared<Mutator>(data + 1, size - 1, &world.network());
+  auto mutator = std::make_shared<Mutator>(data + settings, size - settings, &world.network());
   const auto hook = [mutator](NetworkPacket& packet, Fate& fate) { (*mutator)(packet, fate); };
   if (change_handshake) world.network().SetHook(hook);
   const auto [a, b] = change_handshake || keyed ? world.Connect(0, 1) : world.Establish(0, 1);
@@ -139,8 +158,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   GuardedBuffer& memory = buffer(40'000);
   Endpoint& left = world.endpoint(0);
   Endpoint& right = world.endpoint(1);
-  const RemoteMemory remote = right.ExportMemory(
-      right.RegisterMemory(memory.data(), memory.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic));
+  const RegionId region =
+      right.RegisterMemory(memory.data(), memory.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic);
+  const RemoteMemory remote = right.ExportMemory(region);
+  GuardedBuffer& asked = buffer(20'000);
+  const RemoteMemory for_right =
+      left.ExportMemory(left.RegisterMemory(asked.data(), asked.size(), kRemoteRead | kRemoteAtomic));
   uint64_t number = 1;
   const Time now = world.now();
   // What is sent with a tag holds the pattern of that number, and so does what was received with it.
@@ -190,14 +213,31 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                         now);
   left.PostFlush(a, {.user_data = number++}, now);
   send(1, 20'000, 4);
+  const auto ask = [&] {
+    right.PostRead(connections[1], {.buffer = buffer(20'000).local(), .remote = for_right, .user_data = number++},
+                   world.now());
+    right.PostAtomic(connections[1], {.remote = for_right, .operand = 1, .user_data = number++}, world.now());
+  };
+  if (more != 0) ask();
+  if (revokes) {
+    world.RunFor(Duration::Micros(30));
+    right.DeregisterMemory(region, world.now());
+    memory.Poison();
+  }
   world.RunFor(Duration::Millis(5));
   receive(1, 9000, 3, world.now());
   for (uint64_t tag = 5; tag <= 10; tag += 2) receive(1, 40 + tag, tag, world.now());
   receive(0, 20'000, 4, world.now());
   world.RunFor(Duration::Millis(300));
+  if (closes_both) {
+    ask();
+    left.PostRead(a, {.buffer = buffer(100).local(), .remote = remote, .user_data = number++}, world.now());
+    right.Close(b, world.now());
+  }
   left.Close(a, world.now());
   world.RunFor(Duration::Millis(300));
   for (const auto& one : buffers) Require(one->GuardsIntact());
+  if (revokes) Require(memory.Untouched());
   for (const Expected& one : expected) {
     const auto outcome = outcomes.find(one.outcome);
     if (!keyed || outcome == outcomes.end()) continue;

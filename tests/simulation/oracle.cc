@@ -21,6 +21,7 @@ constexpr uint64_t kWriteAt = kReadAt + kReadBytes;
 constexpr uint64_t kReadPattern = 0xabcdef;
 constexpr uint64_t kSlotGap = 16;  // untouched bytes behind each slot
 constexpr uint64_t kOfferedSlots = 8;
+constexpr uint32_t kFlushesBesideHeld = 8;  // so that the bound of operations is not all theirs
 
 uint64_t SlotBytes(const Scenario& scenario) { return std::min<uint64_t>(scenario.max_bytes, 100'000) + kSlotGap; }
 // The first of what is offered for a while can be read; the slots follow.
@@ -105,12 +106,15 @@ Side::Posted Side::NewPosted(Operation operation, size_t bytes) {
 // ---- posting
 
 bool Side::all_posted() const {
-  return planned_ == 0 && receives_wanted_.empty() && retry_ == nullptr && (shared_ == nullptr || !shared_->wanted());
+  return planned_ == 0 && receives_wanted_.empty() && held_receives_ == 0 && retry_ == nullptr &&
+         (shared_ == nullptr || !shared_->wanted());
 }
 
 void Side::WantReceive(uint64_t tag) {
   if (shared_ != nullptr) {
     shared_->Want(this, tag);
+  } else if (tag == kHeldTag) {
+    ++held_receives_;
   } else {
     receives_wanted_.push_back(tag);
   }
@@ -120,11 +124,15 @@ bool Side::PostNext() {
   if (closed_) {
     planned_ = 0;
     receives_wanted_.clear();
+    held_receives_ = 0;
     retry_.reset();
     return false;
   }
   if (shared_ != nullptr && shared_->wanted() && (planned_ == 0 || random_->Chance(0.5))) return shared_->PostNext();
   if (retry_ == nullptr) {
+    if (planned_ == 0 && peer_->planned_ == 0 && receives_wanted_.empty()) {
+      receives_wanted_.assign(std::exchange(held_receives_, 0), kHeldTag);
+    }
     if (!receives_wanted_.empty() && (planned_ == 0 || random_->Chance(0.5))) {
       std::swap(receives_wanted_[random_->Below(receives_wanted_.size())], receives_wanted_.back());
       // Mostly long enough; else the message is truncated.
@@ -134,12 +142,17 @@ bool Side::PostNext() {
       receives_wanted_.pop_back();
     } else if (planned_ > 0) {
       --planned_;
-      const uint64_t kind = random_->Below(10);
+      uint64_t kind = random_->Below(10);
+      if (kind == 9 && held_sends_ > 0 && ++flushes_ > kFlushesBesideHeld) kind = 0;
       const size_t bytes = random_->Chance(0.3) ? random_->Below(std::min(scenario_.max_bytes, 65u))
                                                 : random_->Below(scenario_.max_bytes + 1);
       if (kind < 5) {
         retry_ = std::make_unique<Posted>(NewPosted(Operation::kSend, bytes));
         retry_->tag = random_->Below(kTags);
+        if (held_sends_ < scenario_.held_receives && peer_->shared_ == nullptr && random_->Chance(0.5)) {
+          ++held_sends_;
+          retry_->tag = kHeldTag;
+        }
         peer_->WantReceive(retry_->tag);
       } else if (kind < 7) {
         const bool immediate = random_->Chance(0.5);
@@ -229,6 +242,8 @@ PostResult Side::Post(Posted& posted) {
                                   .tag = posted.tag,
                                   .immediate = posted.number,
                                   .has_immediate = true,
+                                  .to_receive = scenario_.as_plugins && posted.number % 3 == 0,
+                                  .awaited = posted.number % 4 != 0,
                                   .user_data = posted.number},
                                  now, &posted.id);
       break;

@@ -22,7 +22,8 @@ namespace paceline::simulation {
 
 class SharedReceives;
 
-inline constexpr uint64_t kTags = 4;  // sends have one below
+inline constexpr uint64_t kTags = 4;  // sends have one below, but for those whose receives are held back
+inline constexpr uint64_t kHeldTag = kTags + 1;
 
 // Where findings of all oracles of a run are collected.
 struct Findings {
@@ -150,6 +151,9 @@ class Side {
   ConnectionId connection_ = kNoConnection;
 
   uint32_t planned_ = 0;                   // operations to be posted, receives apart
+  uint32_t held_sends_ = 0;                // of those posted
+  uint32_t held_receives_ = 0;             // wanted, and to be posted after all else
+  uint32_t flushes_ = 0;                   // posted since the first held send, for which they wait
   std::vector<uint64_t> receives_wanted_;  // tags of what the peer has sent or will send, unless receives are shared
   std::map<uint64_t, Posted> posted_;      // by number
   std::unique_ptr<Posted> retry_;          // was told to try again

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -243,6 +244,12 @@ class Run {
     switch (scenario_.ending) {
       case Ending::kQuiet:
       case Ending::kClose:
+      case Ending::kCloseBoth:
+        break;
+      case Ending::kCloseEarly:
+        Say("close");
+        Close(side);
+        if (random_.Chance(0.5)) Close(peer);
         break;
       case Ending::kAbort:
         Say("abort");
@@ -275,6 +282,13 @@ class Run {
         break;
     }
   }
+  void Close(Side& side) {
+    side.AllowFailure();
+    sides_[side_index(side) ^ 1]->AllowFailure();
+    side.host()->endpoint().Close(side.connection(), side.host()->now());
+    side.host()->Touch();
+    ended_.insert({&side, sides_[side_index(side) ^ 1].get()});
+  }
   void EndShared(SharedReceives& shared) {
     AllowFailuresOf(*shared.host());
     if (random_.Chance(0.5)) {
@@ -301,13 +315,9 @@ class Run {
   }
 
   void End() {
-    if (scenario_.ending == Ending::kClose) {
+    if (scenario_.ending == Ending::kClose || scenario_.ending == Ending::kCloseBoth) {
       Say("close");
-      for (auto& side : sides_) side->AllowFailure();
-      for (size_t i = 0; i < sides_.size(); i += 2) {
-        sides_[i]->host()->endpoint().Close(sides_[i]->connection(), sides_[i]->host()->now());
-        sides_[i]->host()->Touch();
-      }
+      for (size_t i = 0; i < sides_.size(); i += scenario_.ending == Ending::kClose ? 2 : 1) Close(*sides_[i]);
     }
     AwaitEndOfOrphans();
     for (auto& shared : shared_) {
@@ -334,6 +344,10 @@ class Run {
     }
     if (!RunUntil([this] { return Pending() == 0; }, kPatience)) {
       findings_.Note(std::to_string(Pending()) + " operations hang");
+    }
+    if (!RunUntil([this] { return std::all_of(ended_.begin(), ended_.end(), std::mem_fn(&Side::closed)); },
+                  kPatience)) {
+      findings_.Note("a connection outlives its close");
     }
     Say("all complete");
   }
@@ -387,8 +401,8 @@ class Run {
       findings_.Note(name + "lost " + std::to_string(counters.connections_lost) +
                      " connections, but was told of only " + std::to_string(counters.connections_gone));
     }
-    if (scenario_.ending != Ending::kRestart && scenario_.ending != Ending::kClose &&
-        scenario_.ending != Ending::kAbort && counters.connections_gone > 0) {
+    if (scenario_.ending != Ending::kRestart && ended_.empty() && scenario_.ending != Ending::kAbort &&
+        counters.connections_gone > 0) {
       findings_.Note(name + "was told that connections are gone which are not");
     }
     if (!a_host_dies() && host.control().outstanding_credit_bytes() != 0) {
@@ -446,6 +460,7 @@ class Run {
   std::vector<std::unique_ptr<Side>> sides_;             // two by two
   std::map<std::pair<uint32_t, ConnectionId>, Side*> by_connection_;
   std::set<std::pair<uint32_t, ConnectionId>> established_;
+  std::set<const Side*> ended_;  // those whose connections are closed
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cc/registry.h"
+#include "transport/base/limits.h"
 #include "transport/base/random.h"
 #include "transport/core/path/path_policy.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::array<const char*, 3> kCarriers = {"packets", "hca", "fabric"};
 constexpr std::array<const char*, 3> kProtections = {"none", "authenticated", "encrypted"};
-constexpr std::array<const char*, 6> kEndings = {"quiet", "close", "abort", "crash", "pause", "restart"};
+constexpr std::array<const char*, 8> kEndings = {"quiet", "close",   "abort",      "crash",
+                                                 "pause", "restart", "close_both", "close_early"};
 
 template <typename Enum, size_t N>
 bool ParseName(const std::array<const char*, N>& names, const std::string& text, Enum* value) {
@@ -68,11 +70,13 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "late_names") return real(&s.late_names);
   if (key == "claims") return real(&s.claims);
   if (key == "many") return real(&s.many);
+  if (key == "held_receives") return number(&s.held_receives);
   if (key == "parked") return number(&s.parked);
   if (key == "placed_writes") return s.placed_writes = text == "1", text == "0" || text == "1";
   if (key == "write_lag_us") return number(&s.write_lag_us);
   if (key == "burst_segments") return number(&s.burst_segments);
   if (key == "reads_later") return s.reads_later = text == "1", text == "0" || text == "1";
+  if (key == "as_plugins") return s.as_plugins = text == "1", text == "0" || text == "1";
   if (key == "path_bytes") return number(&s.path_bytes);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
@@ -134,8 +138,9 @@ Scenario ScenarioOf(uint64_t seed) {
   s.bursts = some(0.2);
   s.shortages = some(0.15);
   if (s.carrier != Carrier::kFabric) {
-    // A peer that stands still while one's own clock leaps is lost as far as one can tell.
-    if (s.stalls == 0 && s.ending != Ending::kPause) s.leaps = some(0.2);
+    // A peer that stands still while one's own clock leaps is lost as far as one can tell. So is one behind links that
+    // are down for some milliseconds, if the clock leaps as often as it is asked for a sign of life.
+    if (s.stalls == 0 && s.ending != Ending::kPause) s.leaps = std::min(some(0.2), 2u);
     s.partitions = some(0.2);
     s.rx_queue = pick(0u, 0u, 32u);
     if (s.ending == Ending::kCrash && random.Chance(0.6)) s.ending = Ending::kRestart;
@@ -159,6 +164,17 @@ Scenario ScenarioOf(uint64_t seed) {
   if (s.carrier != Carrier::kFabric) s.burst_segments = pick(1u, 4u, 16u, 44u);
   if (s.carrier == Carrier::kPackets && s.handshake) s.path_bytes = pick(0u, 0u, 4224u, 4223u, 1472u, 700u);
   if (s.carrier == Carrier::kPackets) s.reads_later = random.Chance(0.3);
+  if (s.ending == Ending::kClose) s.ending = pick(Ending::kClose, Ending::kCloseBoth, Ending::kCloseEarly);
+  s.held_receives = some(0.15);
+  // More messages than may be open; where cards place payload they would wait for what is held back.
+  if (s.held_receives > 0 && s.carrier != Carrier::kHca && random.Chance(0.07)) {
+    s.connections = 1;
+    s.operations = 2 * limits::kMaxOpenMessages;
+    s.max_bytes = 100;
+    s.eager_bytes = pick(0u, 50u);
+  }
+  s.as_plugins = random.Chance(0.3);
+  if (s.as_plugins && random.Chance(0.3)) s.unexpected_bytes = 0;
   return s;
 }
 
@@ -227,9 +243,10 @@ std::string Describe(const Scenario& s) {
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
       absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
                    " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
-                   " many=", s.many, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
-                   " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes,
-                   " reads_later=", s.reads_later ? 1 : 0),
+                   " many=", s.many, " held_receives=", s.held_receives, " parked=", s.parked,
+                   " placed_writes=", s.placed_writes ? 1 : 0, " write_lag_us=", s.write_lag_us,
+                   " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes,
+                   " reads_later=", s.reads_later ? 1 : 0, " as_plugins=", s.as_plugins ? 1 : 0),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

@@ -14,7 +14,8 @@ namespace paceline::simulation {
 
 enum class Carrier : uint8_t { kPackets, kHca, kFabric };  // scripted packets, scripted placing card, simulated fabric
 enum class Protection : uint8_t { kNone, kAuthenticated, kEncrypted };
-enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause, kRestart };
+// Closes: of one side of each connection when all is posted, of both at once, of some connection in the middle.
+enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause, kRestart, kCloseBoth, kCloseEarly };
 
 struct Scenario {
   uint64_t seed = 0;
@@ -48,12 +49,14 @@ struct Scenario {
   uint32_t revocations = 0;     // times when a side takes memory back that its peer may be using
   uint32_t burst_segments = 1;  // of a path that lanes want together; not of the fabric
   bool reads_later = false;     // lanes of packets read payloads of registered memory when they arrive
+  bool as_plugins = false;      // prompt acknowledgements and ordered placement, and sends that are told to have met
   uint32_t path_bytes = 0;      // of the largest packets that pass, with a handshake over packets; 0: the ports' own
   // Receives that connections share; with a handshake only:
   uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own
   double late_names = 0;        // share of their connections that are named while in use
   double claims = 0;            // share of their receives before which what waits is looked at, and perhaps claimed
   double many = 0;              // share of their receives whose buffer takes one send after the other
+  uint32_t held_receives = 0;   // per side: sends whose receives come after all else, unless receives are shared
   // Placing cards only:
   uint32_t parked = 0;         // times in which some paths hold writes back, for up to 2 s beyond the fault time
   bool placed_writes = false;  // all memory for peers is open to their cards, not only what is offered for a while

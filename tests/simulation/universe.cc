@@ -226,6 +226,10 @@ absl::Status Universe::AddHost(std::vector<Lane*> lanes) {
   options.eager_bytes = scenario_.eager_bytes;
   options.unexpected_bytes = scenario_.unexpected_bytes;
   options.max_operations = 64;
+  if (scenario_.as_plugins) {
+    options.prompt_acks = options.ordered_placement = true;
+    options.last_ack_delay = Duration::Micros(200);
+  }
   std::unique_ptr<CongestionControl> control;
   if (scenario_.controller == "test_window") {
     control = support::NewTestCongestionControl(support::TestControl::kWindow, 128 * 1024);

@@ -1,7 +1,8 @@
 // The open messages of one direction by number: a window of limits::kMaxOpenMessages numbers, and beside it those that
 // the window has passed because they are likely to wait for long (announced, and waiting for a receive). These are
 // *parked*: they keep their number and are found by it as before, but hold up no later one. There are at most
-// limits::kMaxParkedMessages.
+// limits::kMaxParkedMessages. Numbers travel as 32 bits, which tell a parked one from newer ones as long as these are
+// fewer than `kReach`: then the numbers are used up until the oldest that is parked is over.
 //
 // `IsOver`: what becomes of a number that needs its place no longer. Thread rule: one owner.
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace paceline {
 
-template <typename T, bool (*IsOver)(const T&)>
+template <typename T, bool (*IsOver)(const T&),
+          uint64_t kReach = (uint64_t{1} << 31) - 2 * uint64_t{limits::kMaxOpenMessages}>
 class MessageWindow {
  public:
   explicit MessageWindow(uint64_t first = 0) : window_(limits::kMaxOpenMessages, first) {}
@@ -28,6 +30,7 @@ class MessageWindow {
   uint64_t size() const { return window_.size(); }
   uint32_t bound() const { return window_.bound(); }
   bool Reaches(uint64_t n) const { return window_.Reaches(n); }
+  bool used_up() const { return window_.end() >= numbers_end_; }
   void Extend(uint64_t n) { window_.Extend(n); }
   T& PushBack() { return window_.PushBack(); }
 
@@ -44,12 +47,14 @@ class MessageWindow {
     parked_->emplace(window_.begin(), std::move(window_[window_.begin()]));
     window_.PopFront();
     PassWhatIsOver();
+    SetNumbersEnd();
     return true;
   }
   // What stands at `n`, which it contains, is over now.
   void Ended(uint64_t n) {
     if (n < window_.begin()) {
       parked_->erase(n);
+      SetNumbersEnd();
     } else {
       PassWhatIsOver();
     }
@@ -64,6 +69,7 @@ class MessageWindow {
   }
   void Clear() {
     if (parked_ != nullptr) parked_->clear();
+    SetNumbersEnd();
     window_.AdvanceTo(window_.end());
   }
   // Gives memory back. Only when it is empty.
@@ -79,8 +85,12 @@ class MessageWindow {
   void PassWhatIsOver() {
     while (!window_.empty() && IsOver(window_[window_.begin()])) window_.PopFront();
   }
+  void SetNumbersEnd() {
+    numbers_end_ = parked_ == nullptr || parked_->empty() ? UINT64_MAX : parked_->begin()->first + kReach;
+  }
 
   SequenceWindow<T> window_;
+  uint64_t numbers_end_ = UINT64_MAX;              // so far they can be told from what is parked
   std::unique_ptr<std::map<uint64_t, T>> parked_;  // nullptr until one is
 };
 

@@ -123,8 +123,11 @@ RxMessage* Receiver::Introduce(const wire::DataHeader& header, uint64_t number, 
       return nullptr;
     }
   }
-  // While it closes it carries out what it has; the peer, which does not know yet, could go on for ever.
-  if (IsRequest(header.kind) && (closing_ || owner_->send_state().open_answers >= limits::kMaxOpenMessages)) {
+  // When it closes and has only answers left to give: the peer, which does not know yet, could go on for ever. (Not
+  // while it waits for the peer, which may be closing and waiting for it.)
+  const SendState& sends = owner_->send_state();
+  const bool closes = closing_ && sends.operations == 0;
+  if (IsRequest(header.kind) && (closes || sends.open_answers >= limits::kMaxOpenMessages)) {
     SayNotReady(number);
     return nullptr;
   }

@@ -132,7 +132,7 @@ bool Sender::HasNumbersUpTo(uint64_t bound) {
     if (oldest.state != TxMessage::State::kWaiting || !oldest.announcement_acked) return false;
     if (context_->ports[peer_->first_port()].capabilities.remote_placement || !messages_.ParkOldest()) return false;
   }
-  return true;
+  return !messages_.used_up();
 }
 
 void Sender::Open(TxMessage* message) {

@@ -159,6 +159,27 @@ TEST_P(LifecycleTest, CloseEndsThoughThePeerAlwaysAsksForMore) {
   EXPECT_EQ(Reason(1), CloseReason::kByPeer);
 }
 
+// Each waits for what it has asked the other for, and so answers what it is asked.
+TEST_P(LifecycleTest, CloseFromBothSidesCarriesOutWhatEachHasAskedFor) {
+  GuardedBuffer& memory = NewFilled(100'000, 1);
+  std::vector<std::pair<uint32_t, uint64_t>> asked;
+  std::vector<GuardedBuffer*> read;
+  for (uint32_t side = 0; side < 2; ++side) {
+    const RemoteMemory readable = Export(1 - side, memory, kRemoteRead);
+    const RemoteMemory words = Export(1 - side, NewBuffer(8), kRemoteAtomic);
+    read.push_back(&NewBuffer(100'000));
+    asked.emplace_back(side, Read(side, *read.back(), readable));
+    asked.emplace_back(side, FetchAdd(side, words, 0, 1));
+  }
+  for (uint32_t side = 0; side < 2; ++side) {
+    endpoint(side).Close(connection(side), now());
+    host(side).Touch();
+  }
+  ASSERT_TRUE(AwaitClosed(0));
+  ASSERT_TRUE(AwaitClosed(1));
+  for (const auto& [side, id] : asked) EXPECT_NE(Done(side, id), nullptr);
+}
+
 TEST_P(LifecycleTest, CloseSaysWhatHasArrived) {
   bool lose = false;
   const uint32_t ports = GetParam().ports;
