@@ -13,7 +13,8 @@ namespace {
 // What Get gives. It goes with the library that has this code, or with the process, behind all objects of static
 // storage, which may use it to their end.
 const absl::StatusOr<std::unique_ptr<CudaDriver>>* the_driver = nullptr;
-[[gnu::destructor]] void FreeTheDriver() { delete the_driver; }
+// (101: behind all that has no number.)
+[[gnu::destructor(101)]] void FreeTheDriver() { delete the_driver; }
 
 }  // namespace
 

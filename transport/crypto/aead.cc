@@ -11,7 +11,7 @@ void Aead::Free::operator()(evp_cipher_ctx_st* context) const { EVP_CIPHER_CTX_f
 Aead::Aead(const AeadKey& key, Direction direction) : context_(EVP_CIPHER_CTX_new()) {
   const int seals = direction == Direction::kSeal ? 1 : 0;
   Require(context_ != nullptr &&
-          EVP_CipherInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), nullptr, seals) == 1);
+          EVP_CipherInit_ex2(context_.get(), library_.aes_128_gcm(), key.data(), nullptr, seals, nullptr) == 1);
 }
 
 Aead::~Aead() = default;

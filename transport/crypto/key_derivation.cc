@@ -3,13 +3,14 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
 #include <memory>
 #include <vector>
 
+#include "transport/crypto/keyed_mac.h"
+#include "transport/crypto/library.h"
 #include "transport/crypto/require.h"
 
 namespace paceline::crypto {
@@ -27,9 +28,8 @@ OSSL_PARAM Octets(const char* name, std::span<const uint8_t> bytes) {
 
 void Hkdf(int mode, const char* other_name, std::span<const uint8_t> key, std::span<const uint8_t> other,
           std::span<uint8_t> out) {
-  EVP_KDF* kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
-  const std::unique_ptr<EVP_KDF_CTX, FreeContext> context(EVP_KDF_CTX_new(kdf));
-  EVP_KDF_free(kdf);
+  const Library library;
+  const std::unique_ptr<EVP_KDF_CTX, FreeContext> context(EVP_KDF_CTX_new(library.hkdf()));
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
                                    OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
@@ -60,13 +60,7 @@ Secret HkdfExpand(const Secret& key, std::string_view label, std::span<const uin
   return out;
 }
 
-Secret HmacSha256(std::span<const uint8_t> key, std::span<const uint8_t> input) {
-  Secret out;
-  unsigned int bytes = 0;
-  Require(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), input.data(), input.size(), out.data(),
-               &bytes) != nullptr);
-  return out;
-}
+Secret HmacSha256(std::span<const uint8_t> key, std::span<const uint8_t> input) { return KeyedMac(key).Compute(input); }
 
 bool EqualSecrets(std::span<const uint8_t> a, std::span<const uint8_t> b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;

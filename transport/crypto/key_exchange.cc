@@ -1,9 +1,13 @@
 #include "transport/crypto/key_exchange.h"
 
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 
 #include <memory>
+#include <span>
 
+#include "transport/crypto/library.h"
 #include "transport/crypto/require.h"
 
 namespace paceline::crypto {
@@ -15,28 +19,49 @@ struct FreeKey {
 };
 using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
 
-Key PrivateKey(const Secret& bytes) {
-  Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, bytes.data(), bytes.size()));
-  Require(key != nullptr);
-  return key;
+using Context = std::unique_ptr<EVP_PKEY_CTX, FreeKey>;
+
+// nullptr: it cannot be used, or exit() has ended what OpenSSL has in no context, without which there are no keys.
+// (With EVP_PKEY_new_raw_private_key_ex and its like a process would crash there.)
+Key MakeKey(const Library& library, int selection, const char* name, std::span<const uint8_t> bytes) {
+  const Context context(EVP_PKEY_CTX_new_from_name(library.context(), "X25519", nullptr));
+  OSSL_PARAM parameters[] = {OSSL_PARAM_construct_octet_string(name, const_cast<uint8_t*>(bytes.data()), bytes.size()),
+                             OSSL_PARAM_construct_end()};
+  EVP_PKEY* key = nullptr;
+  if (context == nullptr || EVP_PKEY_fromdata_init(context.get()) != 1 ||
+      EVP_PKEY_fromdata(context.get(), &key, selection, parameters) != 1) {
+    return nullptr;
+  }
+  return Key(key);
+}
+
+Key PrivateKey(const Library& library, const Secret& bytes) {
+  return MakeKey(library, EVP_PKEY_KEYPAIR, OSSL_PKEY_PARAM_PRIV_KEY, bytes);
 }
 
 }  // namespace
 
 PublicKey PublicKeyOf(const Secret& private_key) {
-  PublicKey out;
+  const Library library;
+  PublicKey out{};
+  const KeyPairs in_use;
+  if (in_use.ended()) return out;
   size_t bytes = out.size();
-  Require(EVP_PKEY_get_raw_public_key(PrivateKey(private_key).get(), out.data(), &bytes) == 1);
+  const Key key = PrivateKey(library, private_key);
+  Require(key == nullptr || EVP_PKEY_get_raw_public_key(key.get(), out.data(), &bytes) == 1);
   return out;
 }
 
 std::optional<Secret> SharedSecret(const Secret& private_key, const PublicKey& theirs) {
-  const Key ours = PrivateKey(private_key);
-  const Key peer(EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr, theirs.data(), theirs.size()));
-  const std::unique_ptr<EVP_PKEY_CTX, FreeKey> context(EVP_PKEY_CTX_new(ours.get(), nullptr));
+  const Library library;
+  const KeyPairs in_use;
+  if (in_use.ended()) return std::nullopt;
+  const Key ours = PrivateKey(library, private_key);
+  const Key peer = MakeKey(library, EVP_PKEY_PUBLIC_KEY, OSSL_PKEY_PARAM_PUB_KEY, theirs);
+  const Context context(EVP_PKEY_CTX_new_from_pkey(library.context(), ours.get(), nullptr));
   Secret out;
   size_t bytes = out.size();
-  if (peer == nullptr || context == nullptr || EVP_PKEY_derive_init(context.get()) != 1 ||
+  if (peer == nullptr || ours == nullptr || context == nullptr || EVP_PKEY_derive_init(context.get()) != 1 ||
       EVP_PKEY_derive_set_peer(context.get(), peer.get()) != 1 ||
       EVP_PKEY_derive(context.get(), out.data(), &bytes) != 1 || bytes != out.size()) {
     return std::nullopt;

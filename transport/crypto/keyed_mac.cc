@@ -10,9 +10,7 @@ namespace paceline::crypto {
 void KeyedMac::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
 
 KeyedMac::KeyedMac(std::span<const uint8_t> key) {
-  EVP_MAC* mac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
-  context_.reset(EVP_MAC_CTX_new(mac));
-  EVP_MAC_free(mac);
+  context_.reset(EVP_MAC_CTX_new(library_.hmac()));
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                                    OSSL_PARAM_construct_end()};

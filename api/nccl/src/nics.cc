@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "absl/strings/str_join.h"
 #include "api/nccl/src/hca_list.h"
@@ -163,6 +164,13 @@ api::Result<int> Nics::Merge(const std::vector<int>& parts) {
   merged.parts = parts;
   nics_.push_back(std::move(merged));
   return count() - 1;
+}
+
+std::vector<std::vector<int>> Nics::Merged() const {
+  std::vector<std::vector<int>> all;
+  std::transform(nics_.begin() + physical_, nics_.end(), std::back_inserter(all),
+                 [](const Nic& nic) { return nic.parts; });
+  return all;
 }
 
 }  // namespace paceline::nccl

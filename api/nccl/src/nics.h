@@ -56,6 +56,9 @@ class Nics {
   const Nic* Get(int number) const;
   // Makes a virtual device; its number. Parts are physical devices, each at most once.
   api::Result<int> Merge(const std::vector<int>& parts);
+  // What the virtual devices are made of, in their order; and to have none.
+  std::vector<std::vector<int>> Merged() const;
+  void DropMerged() { nics_.resize(static_cast<size_t>(physical_)); }
 
  private:
   std::deque<Nic> nics_;  // which keeps their places

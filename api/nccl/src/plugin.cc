@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "api/nccl/src/log.h"
@@ -60,11 +61,19 @@ uint32_t FanInOf(const abi::NetAttributes& attributes) {
   return static_cast<uint32_t>(std::min<int64_t>(peers * std::max<int64_t>(flows, 1), 1 << 20));
 }
 
+Plugin* the_plugin = nullptr;
+
 }  // namespace
 
 Plugin& Plugin::Get() {
-  static Plugin plugin;
+  static Plugin& plugin = *(the_plugin = new Plugin);
   return plugin;
+}
+
+void Plugin::Free() {
+  if (the_plugin == nullptr) return;
+  const auto is_open = [](const Communicator& one) { return !one.comms.empty() || !one.listeners.empty(); };
+  if (the_plugin->communicators_.empty() && !is_open(the_plugin->process_)) delete the_plugin;
 }
 
 abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
@@ -88,6 +97,10 @@ abi::Result Plugin::Start(abi::Logger logger, abi::Profiler profiler) {
   if (options_->lane == "auto") {
     const std::string cards = UsableCards();
     if (!cards.empty()) Inform("RDMA cards are not used, PACELINE_LANE=verbs does: " + cards);
+  }
+  merged_again_ = !merged_.empty();
+  for (const std::vector<int>& parts : std::exchange(merged_, {})) {
+    if (!nics_->Merge(parts).ok()) break;  // a part is gone: so are this one and those with higher numbers
   }
   return abi::Result::kSuccess;
 }
@@ -151,6 +164,7 @@ abi::Result Plugin::Finalize(Communicator* communicator) {
     leaving = std::move(found->second);
     communicators_.erase(found);
     if (communicators_.empty()) {  // the next one looks at the machine and the environment anew
+      merged_ = nics_->Merged();
       nics_.reset();
       options_.reset();
     }
@@ -185,6 +199,7 @@ abi::Profiler Plugin::CurrentProfiler() {
 abi::Result Plugin::Devices(int* count) {
   const std::lock_guard lock(mutex_);
   if (!nics_) return Refuse("devices before init");
+  if (std::exchange(merged_again_, false)) nics_->DropMerged();
   *count = nics_->count();
   return abi::Result::kSuccess;
 }

@@ -74,6 +74,9 @@ class Plugin {
 
  private:
   Plugin() = default;
+  // Where the library is unloaded, and at the very end of a process. Not with what has static storage: the threads of a
+  // process that ends by exit() with comms open, NCCL's and ours, go on until it is gone.
+  [[gnu::destructor]] static void Free();
   abi::Result Start(abi::Logger logger, abi::Profiler profiler);               // under mutex_
   abi::Result FindCuda(const api::ContextOptions& options, const Nics& nics);  // under mutex_
   GpuPlan PlanFor(const Nic& nic) const;                                       // under mutex_
@@ -91,6 +94,10 @@ class Plugin {
   abi::Profiler profiler_ = nullptr;
   std::optional<api::ContextOptions> options_;  // once started
   std::optional<Nics> nics_;
+  // Virtual devices that were there when the last communicator went. NCCL may keep the plugin beyond that
+  // (NCCL_NET_PLUGIN_REF_COUNT=1), and then goes on with their numbers; where it begins anew, it counts devices first.
+  std::vector<std::vector<int>> merged_;
+  bool merged_again_ = false;                                     // nics_ has them
   const gpudirect::CudaDriver* cuda_ = nullptr;                   // nullptr: no memory of GPUs is taken
   bool gpu_staging_ = false;                                      // PACELINE_GPU_STAGING
   std::map<std::pair<int, int>, std::weak_ptr<Device>> devices_;  // by number and traffic class

@@ -273,6 +273,26 @@ TEST_P(VirtualDeviceTest, SeveralDevicesMakeOne) {
   EXPECT_EQ(to, 3u);
 }
 
+// NCCL_NET_PLUGIN_REF_COUNT=1 keeps the plugin, and NCCL what it knows of it.
+TEST_P(CommunicatorTest, VirtualDevicesAreThereForTheNextCommunicatorUntilDevicesAreCounted) {
+  int device = -1, count = -1;
+  ASSERT_EQ(net_->MakeVirtualDevice(&device, 0, 1), Result::kSuccess);
+  for (const bool counted : {false, true}) {
+    ASSERT_EQ(net_->Finalize(communicator_), Result::kSuccess);
+    ASSERT_EQ(net_->Init(&communicator_, 2, abi::kUndefined, Record, Profile), Result::kSuccess);
+    if (counted) {
+      ASSERT_EQ(net_->Devices(&count), Result::kSuccess);
+      EXPECT_EQ(count, 1) << "NCCL makes its virtual devices anew";
+    }
+    abi::PropertiesV12 properties{};
+    EXPECT_EQ(net_->Properties(device, &properties), counted ? Result::kInvalidArgument : Result::kSuccess);
+  }
+  ASSERT_EQ(net_->MakeVirtualDevice(&device, 0, 1), Result::kSuccess);
+  EXPECT_EQ(device, 1);
+  ASSERT_EQ(net_->Devices(&count), Result::kSuccess);
+  EXPECT_EQ(count, 2);
+}
+
 TEST_P(CommunicatorTest, FinalizeClosesWhatWasLeftOpenAndOtherCommunicatorsGoOn) {
   void* other = nullptr;
   ASSERT_EQ(net_->Init(&other, 2, 40, Record, Profile), Result::kSuccess);
@@ -401,6 +421,73 @@ TEST_P(LostProcessTest, WhatIsUnderWayEndsWithAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, LostProcessTest, ::testing::Values("udp", "shm"));
+
+// A process that ends with its comms open, as ranks do whose program says no goodbye. Its threads go on until it is
+// gone, here as long as a handler of exit() that comes after those of the libraries waits for us.
+int last_handler_end = -1;
+Net* last_handler_net = nullptr;
+void* last_handler_communicator = nullptr;
+void LastHandler() {
+  uint8_t handle[abi::kHandleBytes];
+  void* listener = nullptr;
+  if (last_handler_net->Listen(last_handler_communicator, 0, handle, &listener) != Result::kSuccess) _exit(2);
+  char byte = 0;
+  [[maybe_unused]] ssize_t told = write(last_handler_end, &byte, 1);
+  told = read(last_handler_end, &byte, 1);
+}
+
+TEST_F(LostPeerTest, AProcessThatEndsWithOpenCommsEndsAsItMeansTo) {
+  char key[] = "/tmp/paceline_nccl_key.XXXXXX";
+  const int file = mkstemp(key);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, std::string(64, 'a').data(), 64), 64);
+  close(file);
+  Set("PACELINE_KEY_FILE", key);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const pid_t peer = fork();
+  ASSERT_GE(peer, 0);
+  const int end = ends[peer == 0 ? 1 : 0];
+  close(ends[peer == 0 ? 0 : 1]);
+  if (peer == 0) {
+    last_handler_end = end;
+    std::atexit(LastHandler);
+  }
+  Start(0, nullptr);
+  uint8_t handle[abi::kHandleBytes] = {};
+  void* listener = nullptr;
+  EXPECT_EQ(net_->Listen(communicator_, 0, handle, &listener), Result::kSuccess);
+  if (peer == 0) {
+    EXPECT_EQ(write(end, handle, sizeof(handle)), ssize_t{sizeof(handle)});
+    while (receive_ == nullptr) net_->Accept(listener, &receive_);
+    uint32_t to = 0;
+    Receive({{.data = &to, .bytes = 4}});
+    last_handler_net = net_.get();
+    last_handler_communicator = communicator_;
+    std::exit(HasFailure() ? 1 : 0);
+  }
+  EXPECT_EQ(read(end, handle, sizeof(handle)), ssize_t{sizeof(handle)});
+  while (send_ == nullptr) {
+    ASSERT_EQ(net_->Connect(communicator_, 0, abi::kUndefined, handle, &send_), Result::kSuccess);
+  }
+  char byte = 0;
+  EXPECT_EQ(read(end, &byte, 1), 1) << "its libraries have done what they do at exit()";
+  uint32_t from = 3;
+  EXPECT_EQ(Await(Send(&from, 4, 0)), Result::kSuccess) << LastLog();
+  void* another = nullptr;
+  Result refused = Result::kSuccess;
+  while (refused == Result::kSuccess && another == nullptr) {
+    refused = net_->Connect(communicator_, 0, abi::kUndefined, handle, &another);
+  }
+  EXPECT_EQ(refused, Result::kRemoteError) << "keys are not made any more";
+  EXPECT_EQ(write(end, &byte, 1), 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(peer, &status, 0), peer);
+  EXPECT_EQ(status, 0);
+  close(end);
+  unlink(key);
+  EXPECT_EQ(net_->CloseListen(listener), Result::kSuccess);
+}
 
 TEST(PluginStartTest, WrongVariablesAreNamed) {
   auto net = Net::Load(PACELINE_NCCL_PLUGIN, 0);

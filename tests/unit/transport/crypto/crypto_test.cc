@@ -1,5 +1,7 @@
 // The primitives against the vectors of their specifications.
 #include <gtest/gtest.h>
+#include <openssl/crypto.h>
+#include <unistd.h>
 
 #include <string_view>
 #include <utility>
@@ -114,6 +116,27 @@ TEST(AeadTest, OnlyAuthenticated) {
   }
   const Tag tag = seal.Seal(Nonce{5}, header, {}, nullptr);
   EXPECT_TRUE(open.Open(Nonce{5}, header, {}, nullptr, tag));
+}
+
+// What a thread does that nobody has stopped, when exit() has come to OpenSSL's own handler.
+void UseAllAfterTheLibraryEnded(KeyedMac& mac, Aead& seal) {
+  const Secret key{1, 2, 3};
+  const Secret before = HkdfExpand(key, "label"), sum = mac.Compute(key);
+  const PublicKey theirs = PublicKeyOf(Secret{4});
+  OPENSSL_cleanup();
+  bool good = HkdfExpand(key, "label") == before && mac.Compute(key) == sum && KeyedMac(key).Compute(key) == sum;
+  const std::vector<uint8_t> header(10, 7), payload(100, 9);
+  Aead open(AeadKey{1}, Direction::kOpen);  // as after an idle time
+  good &= open.Open(Nonce{1}, header, payload, nullptr, seal.Seal(Nonce{1}, header, payload, nullptr));
+  // No keys are made any more: with none of these does anybody agree on anything.
+  good &= PublicKeyOf(key) == PublicKey{} && SharedSecret(key, theirs) == std::nullopt;
+  _exit(good ? 0 : 1);
+}
+
+TEST(LibraryDeathTest, ThreadsMayUseItWhileTheProcessEnds) {
+  KeyedMac mac(Secret{1, 2, 3});
+  Aead seal(AeadKey{1}, Direction::kSeal);
+  EXPECT_EXIT(UseAllAfterTheLibraryEnded(mac, seal), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

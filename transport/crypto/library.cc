@@ -1,0 +1,73 @@
+#include "transport/crypto/library.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+
+#include <cstddef>
+#include <mutex>
+#include <shared_mutex>
+
+#include "transport/crypto/require.h"
+
+namespace paceline::crypto {
+namespace {
+
+// None of these has a destructor: threads may use them until the process is gone.
+constinit std::mutex mutex;
+constinit size_t users = 0;                     // under mutex
+constinit OSSL_LIB_CTX* the_context = nullptr;  // these do not change once they are made
+constinit EVP_CIPHER* the_cipher = nullptr;
+constinit EVP_MAC* the_mac = nullptr;
+constinit EVP_KDF* the_kdf = nullptr;
+constinit std::shared_mutex key_pairs_in_use;
+constinit bool key_pairs_ended = false;  // under key_pairs_in_use
+
+struct EndOfKeyPairs {
+  ~EndOfKeyPairs() {
+    const std::lock_guard lock(key_pairs_in_use);
+    key_pairs_ended = true;
+  }
+};
+
+// With the library that has this code, or with the process; there with users all the same it is left alone.
+// (101: behind all that has no number.)
+[[gnu::destructor(101)]] void FreeTheContext() {
+  const std::lock_guard lock(mutex);
+  if (users > 0 || the_context == nullptr) return;
+  EVP_CIPHER_free(the_cipher);
+  EVP_MAC_free(the_mac);
+  EVP_KDF_free(the_kdf);
+  OSSL_LIB_CTX_free(the_context);
+}
+
+}  // namespace
+
+Library::Library() {
+  const std::lock_guard lock(mutex);
+  ++users;
+  if (the_context != nullptr) return;
+  the_context = OSSL_LIB_CTX_new();
+  Require(the_context != nullptr);
+  the_cipher = EVP_CIPHER_fetch(the_context, "AES-128-GCM", nullptr);
+  the_mac = EVP_MAC_fetch(the_context, "HMAC", nullptr);
+  the_kdf = EVP_KDF_fetch(the_context, "HKDF", nullptr);
+  Require(the_cipher != nullptr && the_mac != nullptr && the_kdf != nullptr);
+  Require(OPENSSL_init_crypto(0, nullptr) == 1);
+  static const EndOfKeyPairs end;  // after OpenSSL's handler of exit(), so it comes before
+}
+
+Library::~Library() {
+  const std::lock_guard lock(mutex);
+  --users;
+}
+
+OSSL_LIB_CTX* Library::context() const { return the_context; }
+EVP_CIPHER* Library::aes_128_gcm() const { return the_cipher; }
+EVP_MAC* Library::hmac() const { return the_mac; }
+EVP_KDF* Library::hkdf() const { return the_kdf; }
+
+KeyPairs::KeyPairs() : lock_(key_pairs_in_use) {}
+bool KeyPairs::ended() const { return key_pairs_ended; }
+
+}  // namespace paceline::crypto
