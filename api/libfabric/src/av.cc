@@ -72,6 +72,7 @@ void Av::BindEq(Eq* eq) {
 
 int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t flags, void* context) {
   const Domain::Guard guard(domain_);
+  if ((flags & FI_AV_USER_ID) != 0) return -FI_ENOSYS;  // completions name indices alone
   if (asynchronous_ && !eq_) return -FI_ENOEQ;
   int inserted = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -86,10 +87,11 @@ int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t
       continue;
     }
     ++inserted;
-    const fi_addr_t index = entries_.size();
-    entries_.push_back({.address = address, .live = true});
+    const fi_addr_t index = NewEntry(address);
     if (indices != nullptr) indices[i] = index;
-    if (!index_of_.try_emplace(address, index).second) continue;
+    std::vector<fi_addr_t>& all = indices_of_[address];
+    all.push_back(index);
+    if (all.size() > 1) continue;
     for (Endpoint* endpoint : endpoints_) endpoint->links().OnInserted(address, index);
   }
   if (!asynchronous_) return inserted;
@@ -98,21 +100,38 @@ int Av::Insert(const void* addresses, size_t count, fi_addr_t* indices, uint64_t
   return 0;
 }
 
+// The index of an address that is gone where there is one: a server's clients come and go for ever.
+fi_addr_t Av::NewEntry(const Address& address) {
+  fi_addr_t index = entries_.size();
+  if (free_.empty()) {
+    entries_.emplace_back();
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  entries_[index] = {.address = address, .live = true};
+  return index;
+}
+
 int Av::RemoveAddresses(const fi_addr_t* indices, size_t count) {
   const Domain::Guard guard(domain_);
   for (size_t i = 0; i < count; ++i) {
-    if (Find(indices[i]) == nullptr) return -FI_EINVAL;
-    const Address address = entries_[indices[i]].address;
-    entries_[indices[i]].live = false;
-    if (index_of_[address] != indices[i]) continue;
-    index_of_.erase(address);
-    for (Endpoint* endpoint : endpoints_) endpoint->links().OnRemoved(address, indices[i]);
-    const auto again = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](const Entry& entry) { return entry.live && entry.address == address; });
-    if (again == entries_.end()) continue;
-    const auto index = static_cast<fi_addr_t>(again - entries_.begin());
-    index_of_[address] = index;
-    for (Endpoint* endpoint : endpoints_) endpoint->links().OnInserted(address, index);
+    const fi_addr_t index = indices[i];
+    if (Find(index) == nullptr || ContextOf(index) != 0) return -FI_EINVAL;
+    const Address address = entries_[index].address;
+    entries_[index].live = false;
+    free_.push_back(index);
+    std::vector<fi_addr_t>& all = indices_of_[address];
+    const bool was_first = all.front() == index;
+    std::erase(all, index);
+    if (was_first) {
+      for (Endpoint* endpoint : endpoints_) endpoint->links().OnRemoved(address, index);
+    }
+    if (all.empty()) {
+      indices_of_.erase(address);
+    } else if (was_first) {
+      for (Endpoint* endpoint : endpoints_) endpoint->links().OnInserted(address, all.front());
+    }
   }
   return 0;
 }
@@ -127,8 +146,8 @@ int Av::Lookup(fi_addr_t index, void* address, size_t* size) const {
 }
 
 fi_addr_t Av::IndexOf(const Address& address) const {
-  const auto found = index_of_.find(address);
-  return found == index_of_.end() ? FI_ADDR_NOTAVAIL : found->second;
+  const auto found = indices_of_.find(address);
+  return found == indices_of_.end() ? FI_ADDR_NOTAVAIL : found->second.front();
 }
 
 fi_addr_t Av::FirstOf(fi_addr_t index) const {
@@ -143,7 +162,7 @@ const Address* Av::Find(fi_addr_t address) const {
 
 int OpenAv(fid_domain* domain, fi_av_attr* attributes, fid_av** result, void* context) {
   const fi_av_attr wanted = attributes == nullptr ? fi_av_attr{} : *attributes;
-  if (wanted.name != nullptr) return -FI_ENOSYS;
+  if (wanted.name != nullptr || (wanted.flags & FI_AV_USER_ID) != 0) return -FI_ENOSYS;
   if (wanted.rx_ctx_bits < 0 || wanted.rx_ctx_bits > kMaxContextBits) return -FI_EINVAL;
   auto* av = new (std::nothrow)
       Av(static_cast<Domain*>(domain), (wanted.flags & FI_EVENT) != 0, static_cast<uint32_t>(wanted.rx_ctx_bits));

@@ -48,12 +48,15 @@ class Av : public fid_av, public Usable {
     bool live = false;
   };
 
+  fi_addr_t NewEntry(const Address& address);
+
   Domain* domain_;
   Use<Eq> eq_;
   const bool asynchronous_;
   const uint32_t context_bits_;
   std::vector<Entry> entries_;
-  absl::flat_hash_map<Address, fi_addr_t> index_of_;
+  std::vector<fi_addr_t> free_;                                      // indices of addresses that were removed
+  absl::flat_hash_map<Address, std::vector<fi_addr_t>> indices_of_;  // in the order of their insertion; never empty
   std::vector<Endpoint*> endpoints_;
 };
 

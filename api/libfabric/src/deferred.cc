@@ -1,10 +1,10 @@
 #include "api/libfabric/src/deferred.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "api/libfabric/src/atomic.h"
 
 namespace paceline::libfabric {
@@ -20,6 +20,7 @@ Work WorkOn(const Op& op, ssize_t (*post)(fid_ep*, const Message*, uint64_t), ui
   auto message = std::make_shared<KeptMessage<Message>>(op.msg);
   return {.post = [=, flags = op.flags] { return post(endpoint, message->get(), flags); },
           .endpoint = endpoint,
+          .peer = PeerOf(op.msg.addr, kind),
           .context = op.msg.context,
           .kind = kind};
 }
@@ -39,6 +40,7 @@ Work WorkOn(const fi_op_fetch_atomic& op) {
                 return FetchAtomicMessage(endpoint, message->get(), results->data(), nullptr, results->size(), flags);
               },
           .endpoint = endpoint,
+          .peer = op.msg.addr,
           .context = op.msg.context,
           .kind = FI_ATOMIC | FI_READ};
 }
@@ -54,6 +56,7 @@ Work WorkOn(const fi_op_compare_atomic& op) {
                                             results->data(), nullptr, results->size(), flags);
               },
           .endpoint = endpoint,
+          .peer = op.msg.addr,
           .context = op.msg.context,
           .kind = FI_ATOMIC | FI_READ};
 }
@@ -102,10 +105,10 @@ void DeferredQueue::Run() {
   running_ = true;
   for (bool again = true; again;) {
     again = false;
-    std::vector<const Endpoint*> full;  // that could take no more in this pass
+    absl::flat_hash_set<std::pair<const Endpoint*, fi_addr_t>> full;  // that could take no more in this pass
     for (auto work = works_.begin(); work != works_.end();) {
-      const bool waits = work->endpoint != nullptr && std::ranges::find(full, work->endpoint) != full.end();
-      if (waits || work->trigger->value_ < work->threshold) {
+      const fi_addr_t peer = work->endpoint == nullptr ? FI_ADDR_UNSPEC : work->endpoint->OneNameOf(work->peer);
+      if (work->trigger->value_ < work->threshold || full.contains({work->endpoint, peer})) {
         ++work;
         continue;
       }
@@ -113,7 +116,7 @@ void DeferredQueue::Run() {
       const ssize_t result = work->post();
       completion_ = nullptr;
       if (result == -FI_EAGAIN) {
-        full.push_back(work->endpoint);
+        full.insert({work->endpoint, peer});
         ++work;
         continue;
       }

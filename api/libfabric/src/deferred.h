@@ -24,7 +24,8 @@ class DeferredQueue {
     Counter* trigger = nullptr;
     uint64_t threshold = 0;
     std::function<ssize_t()> post;     // -FI_EAGAIN: to be called again
-    Endpoint* endpoint = nullptr;      // that it is posted on, or
+    Endpoint* endpoint = nullptr;      // that it is posted on,
+    fi_addr_t peer = FI_ADDR_UNSPEC;   // and whom it goes to; of receives, nobody: or
     const Counter* counter = nullptr;  // that it changes: then nothing completes later
     Counter* completion = nullptr;     // counts the operation's completion too; may be nullptr
     const void* id = nullptr;          // by which the program cancels it
@@ -32,8 +33,8 @@ class DeferredQueue {
     uint64_t kind = 0;                 // and the flags of that
   };
   void Add(Work work);
-  // Posts what is due, in the order in which it was added: what an endpoint cannot take yet holds up all of it that
-  // follows. Of what it refuses its queue and counter tell.
+  // Posts what is due, in the order in which it was added: what an endpoint cannot take yet holds up all of it for the
+  // same peer that follows. Of what it refuses its queue and counter tell.
   void Run();
   bool Cancel(const void* id);
   void Clear() { works_.clear(); }
@@ -49,6 +50,9 @@ class DeferredQueue {
   Counter* completion_ = nullptr;
   bool running_ = false;
 };
+
+// Whom an operation of `kind` goes to that names this address.
+inline fi_addr_t PeerOf(fi_addr_t address, uint64_t kind) { return (kind & FI_RECV) != 0 ? FI_ADDR_UNSPEC : address; }
 
 // As fi_control(domain, FI_QUEUE_WORK).
 int QueueWork(DeferredQueue& queue, fi_deferred_work* work);
@@ -100,6 +104,7 @@ ssize_t Trigger(fid_ep* endpoint, const Message& message, uint64_t flags,
              .threshold = context->trigger.threshold.threshold,
              .post = [whole, kept, flags, post] { return post(whole, kept->get(), flags & ~FI_TRIGGER); },
              .endpoint = whole,
+             .peer = PeerOf(message.addr, kind),
              .context = message.context,
              .kind = kind});
   queue.Run();

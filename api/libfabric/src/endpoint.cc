@@ -180,6 +180,8 @@ int Endpoint::GetName(void* address, size_t* size) {
   return GiveName(session_ == nullptr ? links_.own_address() : session_->own_address(), address, size);
 }
 
+fi_addr_t Endpoint::OneNameOf(fi_addr_t peer) const { return av_ ? av_->FirstOf(peer) : FI_ADDR_UNSPEC; }
+
 int Endpoint::GetOption(int name, void* value, size_t* size) const {
   const Domain::Guard guard(domain_);
   if (name == FI_OPT_CM_DATA_SIZE && traits_.connected) return GiveSize(kCmDataBytes, value, size);

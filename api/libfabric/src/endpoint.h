@@ -79,6 +79,8 @@ class Endpoint : public EndpointFid, public Usable {
   int Bind(fid_t other, uint64_t flags);
   int Enable();
   int GetName(void* address, size_t* size);
+  // The same for all addresses and contexts of a peer, and of a connected endpoint for whatever address.
+  fi_addr_t OneNameOf(fi_addr_t peer) const;
   int GetOption(int name, void* value, size_t* size) const;
   int SetOption(int name, const void* value, size_t size);
 

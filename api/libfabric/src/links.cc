@@ -3,6 +3,8 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "api/libfabric/src/av.h"
@@ -11,7 +13,16 @@
 
 namespace paceline::libfabric {
 
+namespace {
+
 using api::ConnectionState;
+
+// What a connection says of who made it, as its private data: the address, and one byte more where nobody receives on
+// it, as of a transmit context, who is not to be answered there.
+constexpr size_t kAnsweredBytes = Address::kBytes;
+constexpr size_t kOneWayBytes = Address::kBytes + 1;
+
+}  // namespace
 
 int Links::Listen(uint64_t service) {
   auto listener = paceline_->Listen({.receives = receives_, .service = service});
@@ -54,8 +65,13 @@ api::Connection* Links::Reach(fi_addr_t address, ssize_t* error) {
   *error = -FI_EAGAIN;
   if (link == nullptr) {
     const Address& target = *av_->Find(peer);
-    auto connection = paceline_->Connect(ToHandle(target.OfContext(context)),
-                                         {.receives = receives_, .source = peer, .private_data = identity_->bytes});
+    std::array<uint8_t, kOneWayBytes> said{};
+    std::ranges::copy(identity_->bytes, said.begin());
+    auto connection = paceline_->Connect(
+        ToHandle(target.OfContext(context)),
+        {.receives = receives_,
+         .source = peer,
+         .private_data = std::span(said).first(listener_.has_value() ? kAnsweredBytes : kOneWayBytes)});
     if (!connection.ok()) {
       *error = -ErrorOf(connection.status());
       return nullptr;
@@ -104,23 +120,24 @@ void Links::Care(bool drained) {
   Link* link = found->second.get();
   const ConnectionState state = link->connection.state();
   if (state == ConnectionState::kEstablished) link->was_established = true;
-  // Of an attempt that failed Reach tells, while the peer has its address.
-  const bool untold = !link->was_established && link->slot != kNoSlot;
+  // Of an attempt that failed Reach tells, while the peer has its address and no other connection.
+  const bool untold = !link->was_established && LinkAt(link->slot) == link;
   if (state == ConnectionState::kClosed && !link->over && !untold) End(link);
 }
 
 void Links::Accept(api::Connection connection) {
   const std::vector<uint8_t> given = connection.private_data();
-  if (given.size() != Address::kBytes) return;  // somebody else's: it ends here
+  const bool one_way = given.size() == kOneWayBytes;
+  if (given.size() != kAnsweredBytes && !one_way) return;  // somebody else's: it ends here
   const uint32_t id = connection.id();
   auto link = std::make_unique<Link>(Link{.connection = std::move(connection), .address = Address::From(given.data())});
+  link->one_way = one_way;
   link->was_established = true;
   const fi_addr_t peer = av_ == nullptr ? FI_ADDR_NOTAVAIL : av_->IndexOf(link->address);
   link->peer = peer;
   if (peer != FI_ADDR_NOTAVAIL) {
     link->connection.SetSource(peer);
-    link->slot = SlotOf(peer, 0);
-    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
+    if (!one_way) TakeSlot(link.get(), SlotOf(peer, 0));
   }
   links_[id] = std::move(link);
 }
@@ -132,15 +149,23 @@ void Links::End(Link* link) {
   link->over = true;
   over_.push_back(link->connection.id());
   if (!link->was_established || peer == FI_ADDR_NOTAVAIL) return;
+  bool has_other = false;
   for (const auto& [id, other] : links_) {
     if (other->peer != peer || other->connection.state() != ConnectionState::kEstablished) continue;
+    has_other = true;
     if (other->slot == slot && LinkAt(slot) == nullptr) SetLinkAt(slot, other.get());
-    return;
   }
-  receives_->FailReceivesFrom(peer);
+  if (!has_other) receives_->FailReceivesFrom(peer);
 }
 
 uint64_t Links::SlotOf(fi_addr_t peer, uint64_t context) const { return peer << av_->context_bits() | context; }
+
+// An attempt of ours that is under way, or has failed, is no reason not to answer on a connection that is there.
+void Links::TakeSlot(Link* link, uint64_t slot) {
+  link->slot = slot;
+  const Link* other = LinkAt(slot);
+  if (other == nullptr || !other->was_established) SetLinkAt(slot, link);
+}
 
 void Links::SetLinkAt(uint64_t slot, Link* link) {
   if (slot == kNoSlot) return;
@@ -154,8 +179,7 @@ void Links::OnInserted(const Address& address, fi_addr_t index) {
     link->peer = index;
     link->connection.SetSource(index);
     if (!link->was_established || link->over) continue;  // an attempt for an address that was removed: nobody's
-    link->slot = SlotOf(index, link->context);
-    if (LinkAt(link->slot) == nullptr) SetLinkAt(link->slot, link.get());
+    if (!link->one_way) TakeSlot(link.get(), SlotOf(index, link->context));
   }
 }
 

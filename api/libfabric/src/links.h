@@ -65,6 +65,7 @@ class Links {
     fi_addr_t peer = FI_ADDR_NOTAVAIL;
     uint64_t context = 0;  // of the peer's, that it leads to
     uint64_t slot = kNoSlot;
+    bool one_way = false;  // the peer's, who receives nothing on it: never where to send
     bool was_established = false;
     bool over = false;  // known only for what it has brought
   };
@@ -73,6 +74,7 @@ class Links {
   // Peers have a slot for each of their receive contexts.
   uint64_t SlotOf(fi_addr_t peer, uint64_t context) const;
   Link* LinkAt(uint64_t slot) const { return slot < by_slot_.size() ? by_slot_[slot] : nullptr; }
+  void TakeSlot(Link* link, uint64_t slot);
   void SetLinkAt(uint64_t slot, Link* link);
 
   api::Context* paceline_;

@@ -83,7 +83,7 @@ bool Endpoint::EndsAtOnce(const Operation& operation, size_t bytes) const {
 ssize_t Endpoint::Post(const Transmit& transmit) {
   if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
-  if (transmit.vector.size() > kIoVectors) return -FI_EINVAL;
+  if (transmit.vector.size() > kIoVectors || !IsMemory(transmit.vector)) return -FI_EINVAL;
   const size_t bytes = BytesOf(transmit.vector);
   const bool injected = (transmit.flags & FI_INJECT) != 0;
   if (traits_.datagram && (transmit.flags & (FI_TAGGED | FI_READ | FI_WRITE)) != 0) return -FI_EOPNOTSUPP;
@@ -142,6 +142,7 @@ PostResult Endpoint::PostOn(api::Connection& connection, const Transmit& transmi
 
 ssize_t Endpoint::Post(const AtomicTransmit& transmit) {
   if (traits_.datagram) return -FI_EOPNOTSUPP;
+  if (!IsMemory(transmit.operands) || !IsMemory(transmit.compares) || !IsMemory(transmit.results)) return -FI_EINVAL;
   if (const ssize_t error = AwaitLink(transmit.peer); error != 0) return error;
   const Domain::Guard guard(domain_);
   ssize_t error = 0;

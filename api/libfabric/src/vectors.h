@@ -22,6 +22,12 @@ inline size_t BytesOf(Vector vector) {
   return bytes;
 }
 
+// Whether there is memory behind every piece that has a length.
+inline bool IsMemory(Vector vector) {
+  return std::ranges::none_of(vector,
+                              [](const iovec& piece) { return piece.iov_base == nullptr && piece.iov_len > 0; });
+}
+
 inline void Gather(Vector from, uint8_t* to) {
   for (const iovec& piece : from) {
     if (piece.iov_len > 0) std::memcpy(to, piece.iov_base, piece.iov_len);

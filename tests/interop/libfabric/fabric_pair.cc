@@ -122,6 +122,11 @@ void Peer::Reinsert() {
   Require(fi_av_lookup(av_, peer_, name, &size) == 0, "fi_av_lookup");
   const fi_addr_t before = peer_;
   Require(fi_av_remove(av_, &peer_, 1, 0) == 0, "fi_av_remove");
+  // Somebody else gets the index that is free.
+  fi_addr_t other = FI_ADDR_NOTAVAIL;
+  ++name[0];
+  Require(fi_av_insert(av_, name, 1, &other, 0, nullptr) == 1, "fi_av_insert of another");
+  --name[0];
   Require(fi_av_insert(av_, name, 1, &peer_, 0, nullptr) == 1 && peer_ != before, "fi_av_insert again");
 }
 

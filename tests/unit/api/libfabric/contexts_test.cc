@@ -128,6 +128,38 @@ TEST_F(ContextsTest, AScalableEndpointHasOneAddressAndManyReceiveContexts) {
   }
 }
 
+// Its transmit contexts receive nothing, though they are who has connected; whether the address comes before or after.
+TEST_F(ContextsTest, AScalableEndpointIsAnsweredWhereItReceives) {
+  Open([](fi_info& hints) { hints.caps = FI_MSG | FI_NAMED_RX_CTX; });
+  for (const bool is_known : {false, true}) {
+    fid_ep *whole = nullptr, *transmit = nullptr, *receive = nullptr;
+    ASSERT_EQ(fi_scalable_ep(b_.domain, b_.info.get(), &whole, nullptr), 0);
+    ASSERT_EQ(fi_scalable_ep_bind(whole, &b_.av->fid, 0), 0);
+    ASSERT_EQ(fi_tx_context(whole, 0, nullptr, &transmit, nullptr), 0);
+    ASSERT_EQ(fi_rx_context(whole, 0, nullptr, &receive, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(transmit, &b_.cq->fid, FI_TRANSMIT), 0);
+    ASSERT_EQ(fi_ep_bind(receive, &b_.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(transmit), 0);
+    ASSERT_EQ(fi_enable(receive), 0);
+    fi_addr_t scalable = FI_ADDR_NOTAVAIL;
+    const auto insert = [&] { ASSERT_EQ(fi_av_insert(a_.av, NameOf(whole).data(), 1, &scalable, 0, nullptr), 1); };
+    int in[2] = {};
+    const int out = 5;
+    if (is_known) insert();
+    Post([&] { return fi_recv(a_.endpoint, &in[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr); });
+    Post([&] { return fi_recv(receive, &in[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &in[1]); });
+    ASSERT_EQ(fi_send(transmit, &out, sizeof(out), nullptr, b_.peer, nullptr), 0);
+    EXPECT_EQ(Take(a_).err, 0);
+    EXPECT_EQ(source_, scalable);
+    EXPECT_EQ(Take(b_).err, 0);
+    if (!is_known) insert();
+    Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), scalable); });
+    EXPECT_EQ(Take(b_).op_context, &in[1]);
+    ASSERT_EQ(fi_av_remove(a_.av, &scalable, 1, 0), 0);
+    for (fid_ep* part : {transmit, receive, whole}) EXPECT_EQ(fi_close(&part->fid), 0);
+  }
+}
+
 TEST_F(ContextsTest, AScalableEndpointGivesUpOnWhoDoesNotAnswer) {
   setenv("PACELINE_CONNECT_TIMEOUT_MS", "200", 1);
   Open([](fi_info& hints) { hints.caps = FI_MSG | FI_NAMED_RX_CTX; });
@@ -196,6 +228,37 @@ TEST_F(ContextsTest, TriggeredSendsKeepTheirOrder) {
   while (a_.completions.size() < kSends && std::chrono::steady_clock::now() < end) a_.Read();
   for (size_t i = 0; i < kSends; ++i) ASSERT_EQ(Take(b_).err, 0);
   EXPECT_EQ(in, out);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+// Nor does what goes to one peer wait for another: here one that is gone, until the attempt to connect has failed.
+TEST_F(ContextsTest, TriggeredSendsWaitForNoOtherPeer) {
+  Side gone;
+  const auto hints = [](fi_info& wanted) { wanted.caps = FI_MSG | FI_TRIGGER; };
+  Open(hints);
+  gone.Open(hints, 0);
+  ASSERT_FALSE(HasFatalFailure());
+  fi_addr_t nobody = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_av_insert(a_.av, gone.Name().data(), 1, &nobody, 0, nullptr), 1);
+  gone.Close();
+  fid_cntr* counter = NewCounter(a_);
+  int in = 0;
+  const int out = 6;
+  Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, nullptr); });
+  iovec from = {const_cast<int*>(&out), sizeof(out)};
+  fi_triggered_context contexts[2];
+  for (int i = 0; i < 2; ++i) {
+    contexts[i] = {.event_type = FI_TRIGGER_THRESHOLD, .trigger = {.threshold = {counter, 1}}};
+    const fi_msg message = {
+        .msg_iov = &from, .iov_count = 1, .addr = i == 0 ? nobody : a_.peer, .context = &contexts[i]};
+    ASSERT_EQ(fi_sendmsg(a_.endpoint, &message, FI_TRIGGER), 0);
+  }
+  EXPECT_EQ(fi_cntr_add(counter, 1), 0);
+  EXPECT_EQ(Take(a_).op_context, &contexts[1]);
+  EXPECT_EQ(Take(b_).err, 0);
+  const fi_cq_err_entry error = Take(a_);
+  EXPECT_EQ(error.op_context, &contexts[0]);
+  EXPECT_EQ(error.err, FI_ETIMEDOUT);
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 

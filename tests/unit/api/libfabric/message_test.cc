@@ -1,4 +1,6 @@
 // Messages with and without tags, through libfabric.
+#include <rdma/fi_atomic.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -478,6 +480,16 @@ TEST_F(MessageTest, WhatCannotBeSentIsRefusedAtOnce) {
   const std::vector<iovec> nine(9, {buffer.data(), 1});
   EXPECT_EQ(fi_sendv(a_.endpoint, nine.data(), nullptr, nine.size(), a_.peer, nullptr), -FI_EINVAL);
   EXPECT_EQ(fi_recvv(a_.endpoint, nine.data(), nullptr, nine.size(), FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
+  // Nor what is not there, with a connection.
+  Post([&] { return fi_inject(a_.endpoint, buffer.data(), 1, a_.peer); });
+  const iovec pieces[] = {{buffer.data(), 1}, {nullptr, 1}};
+  EXPECT_EQ(fi_send(a_.endpoint, nullptr, 1, nullptr, a_.peer, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_sendv(a_.endpoint, pieces, nullptr, 2, a_.peer, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(a_.endpoint, nullptr, 1, a_.peer), -FI_EINVAL);
+  EXPECT_EQ(fi_writev(a_.endpoint, pieces, nullptr, 2, a_.peer, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_readv(a_.endpoint, pieces, nullptr, 2, a_.peer, 0, 1, nullptr), -FI_EINVAL);
+  const fi_ioc elements[] = {{buffer.data(), 1}, {nullptr, 1}};
+  EXPECT_EQ(fi_atomicv(a_.endpoint, elements, nullptr, 2, a_.peer, 0, 1, FI_UINT8, FI_SUM, nullptr), -FI_EINVAL);
 }
 
 TEST_F(MessageTest, MemoryInPiecesAtBothEnds) {

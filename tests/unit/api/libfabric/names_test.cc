@@ -3,9 +3,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/unit/api/libfabric/fabric_fixture.h"
@@ -51,6 +53,39 @@ TEST_F(NamesTest, AServerOnAPortIsFoundByItsClient) {
   Post([&] { return fi_tinject(a_.endpoint, "third", 6, again, 3); });
   Post([&] { return fi_trecv(b_.endpoint, in, sizeof(in), nullptr, FI_ADDR_UNSPEC, 3, 0, in); });
   EXPECT_EQ(Take(b_).err, 0);
+}
+
+// It asked before the server was there, and heard nothing of the refusal: the server has connected since.
+TEST_F(NamesTest, AServerThatHasConnectedIsAnsweredWhateverBecameOfTheFirstAttempt) {
+  const std::string service = FreePort();
+  Side early;  // has the port, and no endpoint yet
+  early.info = Named("127.0.0.1", service.c_str(), FI_SOURCE);
+  ASSERT_NE(early.info, nullptr);
+  ASSERT_EQ(fi_fabric(early.info->fabric_attr, &early.fabric, nullptr), 0);
+  ASSERT_EQ(fi_domain(early.fabric, early.info.get(), &early.domain, nullptr), 0);
+  a_.OpenWith(Named("127.0.0.1", service.c_str(), 0));
+  ASSERT_FALSE(HasFatalFailure());
+  ASSERT_EQ(fi_av_insert(a_.av, a_.info->dest_addr, 1, &a_.peer, 0, nullptr), 1);
+  const auto inject = [&] { return fi_inject(a_.endpoint, "x", 2, a_.peer); };
+  ASSERT_EQ(inject(), -FI_EAGAIN);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the stand-in of the domain refuses
+  fi_av_attr av_attributes = {.type = FI_AV_TABLE};
+  ASSERT_EQ(fi_av_open(early.domain, &av_attributes, &early.av, nullptr), 0);
+  fi_cq_attr cq_attributes = {.format = FI_CQ_FORMAT_TAGGED};
+  ASSERT_EQ(fi_cq_open(early.domain, &cq_attributes, &early.cq, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(early.domain, early.info.get(), &early.endpoint, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(early.endpoint, &early.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(early.endpoint, &early.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(early.endpoint), 0);
+  std::swap(b_, early);
+  Introduce(b_, a_);
+  char in[2][2] = {};
+  Post([&] { return fi_recv(a_.endpoint, in[0], 2, nullptr, FI_ADDR_UNSPEC, in[0]); });
+  Post([&] { return fi_recv(b_.endpoint, in[1], 2, nullptr, FI_ADDR_UNSPEC, in[1]); });
+  Post([&] { return fi_inject(b_.endpoint, "y", 2, b_.peer); });
+  EXPECT_EQ(Take(a_).op_context, in[0]);
+  EXPECT_EQ(inject(), 0);
+  EXPECT_EQ(Take(b_).op_context, in[1]);
 }
 
 TEST_F(NamesTest, WhatIsNoHostOrNotOursIsNotFound) {

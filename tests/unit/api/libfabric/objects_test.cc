@@ -84,6 +84,48 @@ TEST_F(ObjectsTest, AddressesAreInsertedLookedUpToldAndRemoved) {
   EXPECT_EQ(error, FI_EINVAL);
 }
 
+// As a server has it whose clients come and go.
+TEST_F(ObjectsTest, AnAddressVectorKeepsNothingOfAnAddressThatIsGone) {
+  Open();
+  auto name = b_.Name();
+  fi_addr_t three[3], next = FI_ADDR_NOTAVAIL;
+  for (fi_addr_t& index : three) ASSERT_EQ(fi_av_insert(a_.av, name.data(), 1, &index, 0, nullptr), 1);
+  for (const int i : {1, 0}) ASSERT_EQ(fi_av_remove(a_.av, &three[i], 1, 0), 0);
+  ++name.front();  // another listener's
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(fi_av_insert(a_.av, name.data(), 1, &next, 0, nullptr), 1);
+    EXPECT_LE(next, three[2]);
+    ASSERT_EQ(fi_av_remove(a_.av, &next, 1, 0), 0);
+  }
+  // The third name of b means what it did, also when the first is gone.
+  int in = 0;
+  const int out = 6;
+  for (int i = 0; i < 2; ++i) {
+    Post([&] { return fi_recv(b_.endpoint, &in, sizeof(in), nullptr, FI_ADDR_UNSPEC, nullptr); });
+    Post([&] { return fi_inject(a_.endpoint, &out, sizeof(out), three[2]); });
+    EXPECT_EQ(Take(b_).err, 0);
+    ASSERT_EQ(fi_av_remove(a_.av, &a_.peer, 1, 0), i == 0 ? 0 : -FI_EINVAL);
+  }
+}
+
+TEST_F(ObjectsTest, AnAddressVectorRefusesWhatItHasNot) {
+  Open();
+  const auto name = b_.Name();
+  fid_av* av = nullptr;
+  fi_av_attr attributes = {.type = FI_AV_TABLE, .flags = FI_AV_USER_ID};
+  EXPECT_EQ(fi_av_open(a_.domain, &attributes, &av, nullptr), -FI_ENOSYS);
+  fi_addr_t index = 77;
+  EXPECT_EQ(fi_av_insert(a_.av, name.data(), 1, &index, FI_AV_USER_ID, nullptr), -FI_ENOSYS);
+  attributes = {.type = FI_AV_TABLE, .rx_ctx_bits = 4};
+  ASSERT_EQ(fi_av_open(a_.domain, &attributes, &av, nullptr), 0);
+  ASSERT_EQ(fi_av_insert(av, name.data(), 1, &index, 0, nullptr), 1);
+  // The name of one of its contexts is not its own.
+  fi_addr_t context = fi_rx_addr(index, 3, 4);
+  EXPECT_EQ(fi_av_remove(av, &context, 1, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_av_remove(av, &index, 1, 0), 0);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
 // The attempt that was made for it has come to nothing while it was gone.
 TEST_F(ObjectsTest, AnAddressThatComesBackIsTriedAnew) {
   setenv("PACELINE_CONNECT_TIMEOUT_MS", "500", 1);
