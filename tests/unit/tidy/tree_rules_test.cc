@@ -80,6 +80,7 @@ Complaints PurityOf(const std::string& text) { return CheckPurity(ParseSource("t
 TEST(PlantedBreach, Purity) {
   EXPECT_THAT(PurityOf("auto now = std::chrono::steady_clock::now();\n"), SizeIs(1));
   EXPECT_THAT(PurityOf("#include <thread>\n"), SizeIs(1));
+  EXPECT_THAT(PurityOf("std::shared_mutex lock;\n"), SizeIs(1));
   EXPECT_THAT(PurityOf("#include <sys/socket.h>\n"), SizeIs(1));
   EXPECT_THAT(PurityOf("  int x = rand();\n"), SizeIs(1));
   EXPECT_THAT(PurityOf("  const char* debug = getenv(\"DEBUG\");\n"), SizeIs(1));
@@ -95,6 +96,8 @@ TEST(PlantedBreach, PurityLetsThroughWhatIsAllowed) {
   EXPECT_THAT(PurityOf("  peer.socket(3); limits->rand(); Time time() const;\n"), IsEmpty());
   EXPECT_THAT(PurityOf("  const int big = 1'000'000; // it's rand()\n"), IsEmpty());
   EXPECT_THAT(CheckPurity(ParseSource("transport/engine/clock.cc", "#include <thread>\n")), IsEmpty());
+  EXPECT_THAT(CheckPurity(ParseSource("transport/crypto/library.cc", "#include <mutex>\n")), IsEmpty());
+  EXPECT_THAT(CheckPurity(ParseSource("transport/crypto/aead.cc", "#include <mutex>\n")), SizeIs(1));
 }
 
 TEST(PlantedBreach, Conditionals) {

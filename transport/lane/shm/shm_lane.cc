@@ -30,9 +30,11 @@ constexpr uint32_t kBurst = 4;
 constexpr uint64_t kEnough =
     16;  // packets for which there is room without another look at what the reader has released
 // Which Receive calls also look at the sockets, by a system call that may take as long as a message. Only connections
-// that begin and end are told there; who sleeps is woken by them all the same.
+// that begin and end are told there; who sleeps is woken by them all the same. So do they after this time: of a program
+// that yields its processor between polls, to many, so many polls may take seconds.
 constexpr uint32_t kIdlePollsPerLook = 512;
 constexpr uint32_t kBusyPollsPerLook = 1024;
+constexpr Duration kLookInterval = Duration::Millis(1);
 constexpr Rate kLinkRate = Rate::Gbps(400);
 // A segment waits for both processes to get the processor: a scheduler's tick.
 constexpr Duration kDelayError = Duration::Millis(1);
@@ -72,7 +74,7 @@ class ShmLane final : public Lane {
  private:
   bool Write(ShmPeers::Peer* peer, const TxSegment& segment);
   void WakeIfAsleep(ShmPeers::Peer* peer);
-  void LookAtSockets();
+  void LookAtSockets(Time now);
 
   FileDescriptor epoll_;
   LaneAddress address_;
@@ -85,6 +87,7 @@ class ShmLane final : public Lane {
   bool prepared_ = false;  // the caller may have slept since the last Receive
   uint32_t idle_polls_ = 0;
   uint32_t busy_polls_ = 0;
+  Time next_look_;
 };
 
 size_t ShmLane::RoomTo(uint32_t number) {
@@ -132,11 +135,11 @@ size_t ShmLane::Receive(std::span<RxSegment> out, Time now) {
   if (std::exchange(prepared_, false)) {
     sources_.AskNoMore();
     peers_.AskNoMore();
-    LookAtSockets();
+    LookAtSockets(now);
   }
   size_t count = sources_.Receive(out, now, counters_);
   const bool look = count == 0 ? ++idle_polls_ >= kIdlePollsPerLook : ++busy_polls_ >= kBusyPollsPerLook;
-  if (look) LookAtSockets();
+  if (look || now >= next_look_) LookAtSockets(now);
   return count;
 }
 
@@ -145,8 +148,9 @@ bool ShmLane::PrepareToWait() {
   return sources_.AskForPackets() && peers_.AskForRoom(most_bytes_);
 }
 
-void ShmLane::LookAtSockets() {
+void ShmLane::LookAtSockets(Time now) {
   idle_polls_ = busy_polls_ = 0;
+  next_look_ = now + kLookInterval;
   ++counters_.rx_calls;
   if (sources_.connections_wait()) sources_.OnListener();
   std::array<epoll_event, 64> events;

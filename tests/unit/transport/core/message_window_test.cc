@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/base/limits.h"
+
 namespace paceline {
 namespace {
 
@@ -40,6 +42,23 @@ TEST(MessageWindowTest, NumbersAreUsedUpWhileAnOldOneIsParked) {
   for (int i = 0; i < 500; ++i) end(take());
   EXPECT_FALSE(window.used_up());
   EXPECT_TRUE(window.empty());
+}
+
+// Beyond that the oldest stays where it is, and holds up the others.
+TEST(MessageWindowTest, SoManyAreParkedAndNoMore) {
+  MessageWindow<int, &IsZero> window;
+  for (uint64_t number = 0; number < limits::kMaxParkedMessages; ++number) {
+    window.PushBack() = 1;
+    ASSERT_TRUE(window.ParkOldest());
+  }
+  const uint64_t last = window.end();
+  window.PushBack() = 1;
+  EXPECT_FALSE(window.ParkOldest());
+  EXPECT_EQ(window.begin(), last);
+  window[7] = 0;
+  window.Ended(7);
+  EXPECT_TRUE(window.ParkOldest());
+  EXPECT_TRUE(window.Contains(last));
 }
 
 }  // namespace

@@ -156,6 +156,18 @@ TEST_F(ShmLaneTest, NoSystemCallWhileBothAreAwake) {
   EXPECT_EQ(a_->counters().tx_calls, rings);
 }
 
+// As one of many processes that yield to each other: so many polls as it makes otherwise between looks take seconds.
+TEST_F(ShmLaneTest, WhoPollsSeldomHearsOfAPeerAllTheSame) {
+  SegmentList list;
+  list.Add(to_b_, 0, 100);
+  a_->Send(list.all());
+  std::array<RxSegment, 4> out;
+  Time now;
+  size_t got = 0;
+  for (int poll = 0; poll < 10 && got == 0; ++poll) got = b_->Receive(out, now = now + Duration::Millis(10));
+  EXPECT_EQ(got, 1u);
+}
+
 TEST_F(ShmLaneTest, WhatAPeerHadSentBeforeItsEndStillArrives) {
   SegmentList first, list;
   first.Add(to_b_, 0, 1000);
