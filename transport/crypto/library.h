@@ -17,7 +17,7 @@ class Library {
   Library();
   ~Library();
   Library(const Library& /*other*/) : Library() {}
-  Library& operator=(const Library& /*other*/) { return *this; }
+  Library& operator=(const Library& other) = default;
 
   OSSL_LIB_CTX* context() const;
   EVP_CIPHER* aes_128_gcm() const;
