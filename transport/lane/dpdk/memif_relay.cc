@@ -90,7 +90,7 @@ FileDescriptor LockFolderOf(const UnixAddress& address) {
   const std::filesystem::path folder = std::filesystem::path(std::string(address.name)).parent_path();
   FileDescriptor lock(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int attempt = 0; lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (attempt == kLockAttempts) return FileDescriptor();
+    if (attempt == kLockAttempts || errno != EWOULDBLOCK) return FileDescriptor();
     usleep(kLockRetryMicros);
   }
   return lock;

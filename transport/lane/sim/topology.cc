@@ -326,8 +326,8 @@ Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_
     return RttOver(ShortestDragonflyPath(source, destination), forward_bytes, back_bytes);
   }
   const bool graph = config_.kind == TopologyKind::kGraph;
-  return RttOver(graph ? GraphPath(source, destination, /*slowest=*/false) : Path(source, destination, 0),
-                 forward_bytes, back_bytes);
+  return RttOver(graph ? FastestGraphPath(source, destination) : Path(source, destination, 0), forward_bytes,
+                 back_bytes);
 }
 
 Picos Topology::RttOver(const std::vector<uint32_t>& path, uint32_t forward_bytes, uint32_t back_bytes) const {
@@ -343,9 +343,7 @@ Picos Topology::RttOver(const std::vector<uint32_t>& path, uint32_t forward_byte
 
 Picos Topology::LongestWayRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes,
                               uint32_t back_bytes) const {
-  if (config_.kind == TopologyKind::kGraph) {
-    return RttOver(GraphPath(source, destination, /*slowest=*/true), forward_bytes, back_bytes);
-  }
+  if (config_.kind == TopologyKind::kGraph) return SlowestGraphRtt(source, destination, forward_bytes, back_bytes);
   const Picos shortest = BaseRtt(source, destination, forward_bytes, back_bytes);
   if (config_.kind != TopologyKind::kDragonfly) return shortest;
   // All links between routers are alike.

@@ -194,8 +194,9 @@ class Topology {
   // topology_graph.cc
   absl::Status BuildGraph();
   absl::Status BuildRoutes();
-  // Of the ways of the fewest links the fastest, or the slowest.
-  std::vector<uint32_t> GraphPath(uint32_t source, uint32_t destination, bool slowest) const;
+  // Of the ways of the fewest links: the fastest; and the round trip over the slowest.
+  std::vector<uint32_t> FastestGraphPath(uint32_t source, uint32_t destination) const;
+  Picos SlowestGraphRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
 
   // topology_dragonfly.cc
   absl::Status CheckDragonfly() const;

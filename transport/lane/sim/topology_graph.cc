@@ -1,6 +1,7 @@
 // A fabric of the user's own: nodes and links as given, routes by shortest paths (in links), all of them that are
 // equally short shared by hash.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -192,16 +193,31 @@ absl::Status Topology::BuildRoutes() {
   return absl::OkStatus();
 }
 
-// The ports of a choice stand in the order of the fastest way behind each: the last begins the slowest unless a way
-// that is fast at best forks again.
-std::vector<uint32_t> Topology::GraphPath(uint32_t source, uint32_t destination, bool slowest) const {
+// The ports of a choice stand in the order of the fastest way behind each.
+std::vector<uint32_t> Topology::FastestGraphPath(uint32_t source, uint32_t destination) const {
   std::vector<uint32_t> path = {source};
   while (links_[path.back()].to != destination) {
     const SwitchInfo& s = switch_of_node(links_[path.back()].to);
-    const uint32_t entry = table_[s.table_row + slot_of(destination)];
-    path.push_back(choices_[(entry >> 8) + (slowest ? (entry & 0xff) - 1 : 0)]);
+    path.push_back(choices_[table_[s.table_row + slot_of(destination)] >> 8]);
   }
   return path;
+}
+
+Picos Topology::SlowestGraphRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes,
+                                uint32_t back_bytes) const {
+  std::vector<Picos> behind(switches_.size(), -1);  // by switch: over the slowest way from there; -1: not known yet
+  const std::function<Picos(uint32_t)> over = [&](uint32_t port) -> Picos {
+    const Picos here = RttOver({port}, forward_bytes, back_bytes);
+    const uint32_t to = links_[port].to;
+    if (to == destination) return here;
+    Picos& most = behind[to - nics_];
+    if (most < 0) {
+      const uint32_t entry = table_[switch_of_node(to).table_row + slot_of(destination)];
+      for (uint32_t i = 0; i < (entry & 0xff); ++i) most = std::max(most, over(choices_[(entry >> 8) + i]));
+    }
+    return here + most;
+  };
+  return over(source);
 }
 
 }  // namespace paceline::sim

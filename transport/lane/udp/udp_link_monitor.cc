@@ -93,7 +93,7 @@ void UdpLinkMonitor::HandleAddressMessage(const nlmsghdr* message) {
   if (here && gained) has_address_ = true;
   if (here && message->nlmsg_type == RTM_DELADDR) {
     has_address_ = false;
-    ask_ = true;  // it may be there with another prefix
+    ask_ |= v4;  // it may be there with another prefix, as no IPv6 address is
   }
 }
 

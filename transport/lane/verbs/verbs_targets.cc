@@ -118,12 +118,12 @@ std::optional<VerbsMessage> VerbsTargets::OnMessage(const VerbsAddress& source, 
 // The writer is not told: it has not written for long, and when it does, the transport finds the path silent and has
 // it reset.
 bool VerbsTargets::MakeRoom(Time now) {
-  Target* oldest = nullptr;
+  std::vector<Target*> idle;
   for (const auto& [number, target] : by_qp_) {
-    if (oldest == nullptr || target->last_used < oldest->last_used) oldest = target.get();
+    if (now - target->last_used >= kIdle) idle.push_back(target.get());
   }
-  if (oldest == nullptr || now - oldest->last_used < kIdle) return false;
-  return End(oldest, now);
+  std::sort(idle.begin(), idle.end(), [](const Target* a, const Target* b) { return a->last_used < b->last_used; });
+  return std::any_of(idle.begin(), idle.end(), [&](Target* target) { return End(target, now); });
 }
 
 std::optional<VerbsTargets::Notice> VerbsTargets::OnQpError(const ibv_qp* qp, Time now) {

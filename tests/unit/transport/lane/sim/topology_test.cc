@@ -234,6 +234,33 @@ TEST(TopologyTest, OfEquallyShortWaysOfAGraphTheFastestIsTheBaseRoundTrip) {
   }
 }
 
+// Also where a way that can be fast at first forks again later: s-a-b-d-f-t, s-a-b-e-f-t and s-a-c-d-f-t.
+TEST(TopologyTest, TheSlowestWayOfAGraphMayForkFromTheFastest) {
+  for (const bool b_first : {true, false}) {
+    auto graph = std::make_shared<Graph>();
+    graph->hosts = {"s", "t"};
+    graph->switches = {"a", "b", "c", "d", "e", "f"};
+    constexpr uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5, e = 6, f = 7;
+    graph->links = {{.a = s, .b = a},
+                    {.a = t, .b = f},
+                    {.a = b, .b = d},
+                    {.a = c, .b = d},
+                    {.a = d, .b = f},
+                    {.a = e, .b = f},
+                    {.a = b, .b = e, .delay_ns = 50'000}};
+    graph->links.push_back({.a = a, .b = b_first ? b : c});
+    graph->links.push_back({.a = a, .b = b_first ? c : b});
+    TopologyConfig config;
+    config.kind = TopologyKind::kGraph;
+    config.hosts = 2;
+    config.graph = graph;
+    const auto topology = Topology::Create(config);
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    EXPECT_EQ(topology->BaseRtt(0, 1, 0, 0), 2 * 5'000'000) << b_first;
+    EXPECT_EQ(topology->LongestWayRtt(0, 1, 0, 0), 2 * 54'000'000) << b_first;
+  }
+}
+
 // Two pods of one ToR and four aggregation switches, each of those with four cores of its own: 16 paths.
 TEST(TopologyTest, WhereAPacketTurnsInOneTierOfAGraphSaysNothingOfTheNext) {
   auto graph = std::make_shared<Graph>();
