@@ -1,6 +1,7 @@
 #include "transport/crypto/key_exchange.h"
 
 #include <openssl/core_names.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
@@ -48,7 +49,8 @@ PublicKey PublicKeyOf(const Secret& private_key) {
   if (in_use.ended()) return out;
   size_t bytes = out.size();
   const Key key = PrivateKey(library, private_key);
-  Require(key == nullptr || EVP_PKEY_get_raw_public_key(key.get(), out.data(), &bytes) == 1);
+  if (key == nullptr && OPENSSL_init_crypto(0, nullptr) == 0) return out;  // OpenSSL is over
+  Require(key != nullptr && EVP_PKEY_get_raw_public_key(key.get(), out.data(), &bytes) == 1);
   return out;
 }
 

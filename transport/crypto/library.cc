@@ -3,10 +3,13 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <shared_mutex>
+#include <utility>
 
 #include "transport/crypto/require.h"
 
@@ -21,24 +24,32 @@ constinit EVP_CIPHER* the_cipher = nullptr;
 constinit EVP_MAC* the_mac = nullptr;
 constinit EVP_KDF* the_kdf = nullptr;
 constinit std::shared_mutex key_pairs_in_use;
-constinit bool key_pairs_ended = false;  // under key_pairs_in_use
+constinit std::atomic<bool> key_pairs_ended = false;
 
+// Who has key pairs in use gets a second to be done: more it never needs, and of a handler of a signal that calls
+// exit() in the middle of that the thread would wait for itself.
 struct EndOfKeyPairs {
   ~EndOfKeyPairs() {
-    const std::lock_guard lock(key_pairs_in_use);
     key_pairs_ended = true;
+    for (int i = 0; i < 1000; ++i) {
+      if (key_pairs_in_use.try_lock()) {
+        key_pairs_in_use.unlock();
+        return;
+      }
+      usleep(1000);
+    }
   }
 };
 
 // With the library that has this code, or with the process; there with users all the same it is left alone.
 // (101: behind all that has no number.)
 [[gnu::destructor(101)]] void FreeTheContext() {
-  const std::lock_guard lock(mutex);
-  if (users > 0 || the_context == nullptr) return;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock() || users > 0 || the_context == nullptr) return;
   EVP_CIPHER_free(the_cipher);
   EVP_MAC_free(the_mac);
   EVP_KDF_free(the_kdf);
-  OSSL_LIB_CTX_free(the_context);
+  OSSL_LIB_CTX_free(std::exchange(the_context, nullptr));
 }
 
 }  // namespace
@@ -53,7 +64,7 @@ Library::Library() {
   the_mac = EVP_MAC_fetch(the_context, "HMAC", nullptr);
   the_kdf = EVP_KDF_fetch(the_context, "HKDF", nullptr);
   Require(the_cipher != nullptr && the_mac != nullptr && the_kdf != nullptr);
-  Require(OPENSSL_init_crypto(0, nullptr) == 1);
+  Require(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, nullptr) == 1);  // as without anything it does nothing
   static const EndOfKeyPairs end;  // after OpenSSL's handler of exit(), so it comes before
 }
 

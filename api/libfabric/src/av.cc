@@ -120,10 +120,11 @@ int Av::RemoveAddresses(const fi_addr_t* indices, size_t count) {
     if (Find(index) == nullptr || ContextOf(index) != 0) return -FI_EINVAL;
     const Address address = entries_[index].address;
     entries_[index].live = false;
-    free_.push_back(index);
     std::vector<fi_addr_t>& all = indices_of_[address];
     const bool was_first = all.front() == index;
     std::erase(all, index);
+    // A receive that names a peer waits for its first index, which nobody else gets while the peer has another one.
+    if (!was_first || all.empty()) free_.push_back(index);
     if (was_first) {
       for (Endpoint* endpoint : endpoints_) endpoint->links().OnRemoved(address, index);
     }

@@ -71,7 +71,8 @@ Plugin& Plugin::Get() {
 }
 
 void Plugin::Free() {
-  if (the_plugin == nullptr) return;
+  if (the_plugin == nullptr || !the_plugin->mutex_.try_lock()) return;  // locked: a thread is still in it
+  the_plugin->mutex_.unlock();
   const auto is_open = [](const Communicator& one) { return !one.comms.empty() || !one.listeners.empty(); };
   if (the_plugin->communicators_.empty() && !is_open(the_plugin->process_)) delete the_plugin;
 }

@@ -2,7 +2,6 @@
 
 import asyncio
 import collections
-import contextlib
 import ctypes
 import itertools
 import threading
@@ -68,7 +67,8 @@ class Context:
         self._left_lock = threading.RLock()
         self._interrupt = self._interrupted = None  # the last interrupt(), and the last that a wait has raised for
         self._loop = None
-        self._coming = None  # the call of _advance() that the loop will make, with manual progress
+        self._loop_thread = None  # that it runs on
+        self._coming = False  # the loop will call _advance() soon
         self._descriptor = None  # that the loop watches
         self._waiting = []  # of asyncio: (condition, future)
         pointer = ctypes.c_void_p()
@@ -96,10 +96,13 @@ class Context:
 
     def progress(self):
         """Takes completions and, with manual progress, moves data. True: there was something."""
-        found = self._progress()
-        # What the loop's tasks wait for may have come here, and its descriptor tells them of nothing then.
-        if self._waiting and (found or not self._threaded):
-            self._wake_loop()
+        found = True  # perhaps, where a signal handler's exception comes in between
+        try:
+            found = self._progress()
+        finally:
+            # What the loop's tasks wait for may have come here, and its descriptor tells them of nothing then.
+            if self._waiting and (found or not self._threaded):
+                self._wake_loop()
         return found
 
     def take_immediates(self):
@@ -296,15 +299,16 @@ class Context:
             self._wake_loop()
 
     def _wake_loop(self):
-        """The loop calls _advance() soon. With a thread that moves data from any thread."""
+        """The loop calls _advance() soon. From any thread."""
         loop = self._loop
-        if loop is None or loop.is_closed():
+        if loop is None or self._coming:
             return
-        if self._threaded:
-            with contextlib.suppress(RuntimeError):  # it was closed meanwhile
-                loop.call_soon_threadsafe(self._advance)
-        elif self._coming is None:
-            self._coming = loop.call_soon(self._advance)
+        self._coming = True  # before it can be done
+        call_soon = loop.call_soon if threading.get_ident() == self._loop_thread else loop.call_soon_threadsafe
+        try:
+            call_soon(self._advance)
+        except RuntimeError:  # it is closed
+            self._coming = False
 
     # ---- asyncio: the loop watches the context's descriptor from the first await on, until close()
 
@@ -330,8 +334,9 @@ class Context:
             return
         self._leave_loop()
         self._descriptor = self._call(_library.descriptor)
+        self._loop_thread = threading.get_ident()
+        self._coming = False
         self._loop = loop
-        self._coming = None
         loop.add_reader(self._descriptor, self._advance)
 
     def _leave_loop(self):
@@ -342,7 +347,7 @@ class Context:
     def _advance(self):
         """Takes what is there, wakes who waited for it, and arms the descriptor; with more to do it comes back at
         once. Of a closed context it wakes all."""
-        self._coming = None
+        self._coming = False
         if self._loop is None and self._pointer is not None:
             return
         try:

@@ -56,6 +56,7 @@ TEST(CountersPage, IsNotMadeWhereSharedMemoryIsFull) {
       _exit(kNotMounted);
     }
     const int full = open("/dev/shm/full", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (full < 0) _exit(kNotMounted);  // whoever has no number in a namespace of his own
     if (posix_fallocate(full, 0, 4096) != 0) _exit(kNotFull);
     if (CountersPage::Create(Example()).ok()) _exit(kMade);
     _exit(ListCounterPages().empty() ? kGood : kLeft);
