@@ -13,8 +13,8 @@
       const [median, least, most] =
         ['median', 'min', 'max'].map((key) => (bar.value ? Format.number(bar.value[key]) : '\u2013'));
       return element('tr', {}, [
-        element('th', {scope: 'row'}, result.title),
-        element('td', {}, bar.text),
+        element('th', {scope: 'row', class: 'words'}, result.title),
+        element('td', {class: 'words'}, bar.text),
         element('td', {class: 'number'}, bar.bound),
         element('td', {class: 'number'}, median),
         element('td', {class: bar.verdict === 'missed' ? 'bad' : null}, bar.verdict),
