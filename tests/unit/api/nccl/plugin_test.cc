@@ -10,6 +10,10 @@
 
 #include "tests/unit/api/nccl/plugin_fixture.h"
 
+// OpenSSL's own handler of exit() frees what it keeps of each thread without the lock that the threads take, which are
+// not told of it; nothing of that is looked at any more.
+extern "C" const char* __tsan_default_suppressions() { return "race:libcrypto.so\n"; }  // NOLINT: a fixed name
+
 namespace paceline::nccl_test {
 namespace {
 
@@ -421,10 +425,6 @@ TEST_P(LostProcessTest, WhatIsUnderWayEndsWithAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, LostProcessTest, ::testing::Values("udp", "shm"));
-
-// OpenSSL's own handler of exit() frees what it keeps of each thread without the lock that the threads take, which are
-// not told of it; nothing of that is looked at any more.
-extern "C" const char* __tsan_default_suppressions() { return "race:libcrypto.so\n"; }  // NOLINT: a fixed name
 
 // A process that ends with its comms open, as ranks do whose program says no goodbye. Its threads go on until it is
 // gone, here as long as a handler of exit() that comes after those of the libraries waits for us.
