@@ -386,18 +386,25 @@ TEST_F(LostPeerTest, WhereSendsMayBeAheadOfTheirReceivesAClosedCommKeepsThem) {
   EXPECT_EQ(to, 3u);
 }
 
+// As fork(); `end`: of a pair of sockets, of which the other process has the other.
+pid_t ForkJoined(int* end) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return -1;
+  const pid_t peer = fork();
+  *end = ends[peer == 0 ? 1 : 0];
+  close(ends[peer == 0 ? 0 : 1]);
+  return peer;
+}
+
 // A process that ends without a word.
 class LostProcessTest : public LostPeerTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(LostProcessTest, WhatIsUnderWayEndsWithAnError) {
   Set("PACELINE_LANE", GetParam());
   Set("PACELINE_PEER_TIMEOUT_MS", "1000");
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  const pid_t peer = fork();
+  int end = -1;
+  const pid_t peer = ForkJoined(&end);
   ASSERT_GE(peer, 0);
-  const int end = ends[peer == 0 ? 1 : 0];
-  close(ends[peer == 0 ? 0 : 1]);
   Start(0, nullptr);
   uint8_t handle[abi::kHandleBytes] = {};
   void* listener = nullptr;
@@ -447,12 +454,9 @@ TEST_F(LostPeerTest, AProcessThatEndsWithOpenCommsEndsAsItMeansTo) {
   ASSERT_EQ(write(file, std::string(64, 'a').data(), 64), 64);
   close(file);
   Set("PACELINE_KEY_FILE", key);
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  const pid_t peer = fork();
+  int end = -1;
+  const pid_t peer = ForkJoined(&end);
   ASSERT_GE(peer, 0);
-  const int end = ends[peer == 0 ? 1 : 0];
-  close(ends[peer == 0 ? 0 : 1]);
   if (peer == 0) {
     last_handler_end = end;
     std::atexit(LastHandler);

@@ -179,6 +179,14 @@ TEST(TopologyTest, EveryRailHasTheRoundTripOfTheFirst) {
   EXPECT_EQ(topology->LongestBaseRtt(4160, 64), 4 * (332'800 + 1'000'000) + 4 * (5'120 + 1'000'000));
 }
 
+TopologyConfig ConfigOf(std::shared_ptr<const Graph> graph) {
+  TopologyConfig config;
+  config.kind = TopologyKind::kGraph;
+  config.hosts = static_cast<uint32_t>(graph->hosts.size());
+  config.graph = std::move(graph);
+  return config;
+}
+
 // Three switches in a ring, two hosts each; the first pair of switches is joined twice.
 TopologyConfig Ring() {
   auto graph = std::make_shared<Graph>();
@@ -189,11 +197,7 @@ TopologyConfig Ring() {
   graph->links.push_back({.a = 6, .b = 7, .gbps = 400, .delay_ns = 2000});
   graph->links.push_back({.a = 7, .b = 8});
   graph->links.push_back({.a = 8, .b = 6, .delay_ns = 5000});
-  TopologyConfig config;
-  config.kind = TopologyKind::kGraph;
-  config.hosts = 6;
-  config.graph = graph;
-  return config;
+  return ConfigOf(graph);
 }
 
 TEST(TopologyTest, GraphRoutesAreShortestPathsSharedByHash) {
@@ -250,11 +254,7 @@ TEST(TopologyTest, TheSlowestWayOfAGraphMayForkFromTheFastest) {
                     {.a = b, .b = e, .delay_ns = 50'000}};
     graph->links.push_back({.a = a, .b = b_first ? b : c});
     graph->links.push_back({.a = a, .b = b_first ? c : b});
-    TopologyConfig config;
-    config.kind = TopologyKind::kGraph;
-    config.hosts = 2;
-    config.graph = graph;
-    const auto topology = Topology::Create(config);
+    const auto topology = Topology::Create(ConfigOf(graph));
     ASSERT_TRUE(topology.ok()) << topology.status();
     EXPECT_EQ(topology->BaseRtt(0, 1, 0, 0), 2 * 5'000'000) << b_first;
     EXPECT_EQ(topology->LongestWayRtt(0, 1, 0, 0), 2 * 54'000'000) << b_first;
@@ -275,11 +275,7 @@ TEST(TopologyTest, WhereAPacketTurnsInOneTierOfAGraphSaysNothingOfTheNext) {
       graph->links.push_back({.a = 8 + agg, .b = 12 + core});
     }
   }
-  TopologyConfig config;
-  config.kind = TopologyKind::kGraph;
-  config.hosts = 2;
-  config.graph = graph;
-  const auto topology = Topology::Create(config);
+  const auto topology = Topology::Create(ConfigOf(graph));
   ASSERT_TRUE(topology.ok()) << topology.status();
   std::map<uint32_t, int> uses;
   for (uint32_t entropy = 0; entropy < 4096; ++entropy) {

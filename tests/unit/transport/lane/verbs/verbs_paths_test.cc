@@ -17,6 +17,20 @@ class VerbsPathsTest : public VerbsFixture {
     const auto message = ParseVerbsMessage(packet.bytes);
     return message.has_value() && message->type == type;
   }
+  // A second write is still on its way when its path is reset, and the Close that tells of that is lost.
+  void GiveUpAnAttemptUnheard() {
+    Send(WriteOf(1, 100));
+    Run();
+    cards_.hook = [](const Packet& packet) {
+      if (packet.write) return Fate::kPark;
+      return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
+    };
+    Send(WriteOf(2, 100));
+    Run();
+    a_->ResetPath(to_b_, 7, 0);
+    Run();
+    cards_.hook = nullptr;
+  }
 };
 
 TEST_F(VerbsPathsTest, WhatWaitedForTheAnswerGoesInOrder) {
@@ -105,18 +119,8 @@ TEST_F(VerbsPathsTest, AResetPathHasAnotherQpAndNothingOfTheOldOneLandsLate) {
 
 // The Close is lost: the Open of the next attempt must end the old QP all the same.
 TEST_F(VerbsPathsTest, AnOpenEndsTheQpOfTheAttemptBefore) {
-  Send(WriteOf(1, 100));
-  Run();
-  cards_.hook = [](const Packet& packet) {
-    if (packet.write) return Fate::kPark;
-    return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
-  };
-  Send(WriteOf(2, 100));
-  Run();
-  a_->ResetPath(to_b_, 7, 0);
-  Run();
+  GiveUpAnAttemptUnheard();
   EXPECT_EQ(cards_.PathQps(1).size(), 1u) << "it does not know yet";
-  cards_.hook = nullptr;
   Send(WriteOf(3, 100));
   EXPECT_EQ(Immediates(Run()), List({3}));
   EXPECT_EQ(cards_.PathQps(1).size(), 1u);
@@ -126,17 +130,7 @@ TEST_F(VerbsPathsTest, AnOpenEndsTheQpOfTheAttemptBefore) {
 
 // The card does not stop the old QP at the first time of asking: until it does there is no other.
 TEST_F(VerbsPathsTest, AQpThatIsNotStoppedKeepsTheNextAttemptOut) {
-  Send(WriteOf(1, 100));
-  Run();
-  cards_.hook = [](const Packet& packet) {
-    if (packet.write) return Fate::kPark;
-    return IsMessage(packet, VerbsMessageType::kClose) ? Fate::kDrop : Fate::kDeliver;
-  };
-  Send(WriteOf(2, 100));
-  Run();
-  a_->ResetPath(to_b_, 7, 0);
-  Run();
-  cards_.hook = nullptr;
+  GiveUpAnAttemptUnheard();
   cards_.Jam(1, 1);
   Send(WriteOf(3, 100));
   EXPECT_TRUE(Immediates(Run()).empty());
