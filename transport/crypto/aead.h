@@ -12,7 +12,7 @@
 #include <memory>
 #include <span>
 
-#include "transport/crypto/library.h"
+#include "transport/crypto/library_context.h"
 
 struct evp_cipher_ctx_st;
 
@@ -50,7 +50,7 @@ class Aead {
   // Header and payload of one packet, up to the tag.
   bool Run(const Nonce& nonce, std::span<const uint8_t> header, std::span<const uint8_t> payload, uint8_t* out);
 
-  [[no_unique_address]] Library library_;  // goes after what was made in it
+  [[no_unique_address]] LibraryContext library_;  // goes after what was made in it
   std::unique_ptr<evp_cipher_ctx_st, Free> context_;
 };
 

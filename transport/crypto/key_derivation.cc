@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "transport/crypto/keyed_mac.h"
-#include "transport/crypto/library.h"
+#include "transport/crypto/library_context.h"
 #include "transport/crypto/require.h"
 
 namespace paceline::crypto {
@@ -28,7 +28,7 @@ OSSL_PARAM Octets(const char* name, std::span<const uint8_t> bytes) {
 
 void Hkdf(int mode, const char* other_name, std::span<const uint8_t> key, std::span<const uint8_t> other,
           std::span<uint8_t> out) {
-  const Library library;
+  const LibraryContext library;
   const std::unique_ptr<EVP_KDF_CTX, FreeContext> context(EVP_KDF_CTX_new(library.hkdf()));
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "transport/crypto/library.h"
+#include "transport/crypto/library_context.h"
 #include "transport/crypto/require.h"
 
 namespace paceline::crypto {
@@ -24,7 +24,7 @@ using Context = std::unique_ptr<EVP_PKEY_CTX, FreeKey>;
 
 // nullptr: it cannot be used, or exit() has ended what OpenSSL has in no context, without which there are no keys.
 // (With EVP_PKEY_new_raw_private_key_ex and its like a process would crash there.)
-Key MakeKey(const Library& library, int selection, const char* name, std::span<const uint8_t> bytes) {
+Key MakeKey(const LibraryContext& library, int selection, const char* name, std::span<const uint8_t> bytes) {
   const Context context(EVP_PKEY_CTX_new_from_name(library.context(), "X25519", nullptr));
   OSSL_PARAM parameters[] = {OSSL_PARAM_construct_octet_string(name, const_cast<uint8_t*>(bytes.data()), bytes.size()),
                              OSSL_PARAM_construct_end()};
@@ -36,14 +36,14 @@ Key MakeKey(const Library& library, int selection, const char* name, std::span<c
   return Key(key);
 }
 
-Key PrivateKey(const Library& library, const Secret& bytes) {
+Key PrivateKey(const LibraryContext& library, const Secret& bytes) {
   return MakeKey(library, EVP_PKEY_KEYPAIR, OSSL_PKEY_PARAM_PRIV_KEY, bytes);
 }
 
 }  // namespace
 
 PublicKey PublicKeyOf(const Secret& private_key) {
-  const Library library;
+  const LibraryContext library;
   PublicKey out{};
   const KeyPairs in_use;
   if (in_use.ended()) return out;
@@ -55,7 +55,7 @@ PublicKey PublicKeyOf(const Secret& private_key) {
 }
 
 std::optional<Secret> SharedSecret(const Secret& private_key, const PublicKey& theirs) {
-  const Library library;
+  const LibraryContext library;
   const KeyPairs in_use;
   if (in_use.ended()) return std::nullopt;
   const Key ours = PrivateKey(library, private_key);

@@ -13,8 +13,8 @@ namespace paceline::crypto {
 
 using PublicKey = std::array<uint8_t, 32>;
 
-// Any 32 bytes are a private key; they must be random. Late in exit() (library.h) keys are not made any more: zero
-// then, with which nobody agrees on anything.
+// Any 32 bytes are a private key; they must be random. Late in exit() (library_context.h) keys are not made any more:
+// zero then, with which nobody agrees on anything.
 PublicKey PublicKeyOf(const Secret& private_key);
 
 // What both sides can compute and nobody else. nullopt: the other side's key is one of the few that give zero to

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "transport/crypto/key_derivation.h"
-#include "transport/crypto/library.h"
+#include "transport/crypto/library_context.h"
 
 struct evp_mac_ctx_st;
 
@@ -27,7 +27,7 @@ class KeyedMac {
   struct Free {
     void operator()(evp_mac_ctx_st* context) const;
   };
-  [[no_unique_address]] Library library_;  // goes after what was made in it
+  [[no_unique_address]] LibraryContext library_;  // goes after what was made in it
   std::unique_ptr<evp_mac_ctx_st, Free> context_;
 };
 

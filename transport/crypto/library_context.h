@@ -2,8 +2,9 @@
 // what was made in it, while threads that nobody has stopped still move packets: of a process that ends without closing
 // what it has open, as ranks do. (Key exchanges are over then all the same: key_exchange.h.)
 //
-// Thread rule: any thread. Ownership: made with the first Library, of which every object and every call that uses an
-// algorithm has one; freed where a plugin is unloaded, and at the very end of a process, unless there is a Library yet.
+// Thread rule: any thread. Ownership: made with the first LibraryContext, of which every object and every call that
+// uses an algorithm has one; freed where a plugin is unloaded, and at the very end of a process, unless there is a
+// LibraryContext yet.
 #pragma once
 
 #include <openssl/types.h>
@@ -12,12 +13,12 @@
 
 namespace paceline::crypto {
 
-class Library {
+class LibraryContext {
  public:
-  Library();
-  ~Library();
-  Library(const Library& /*other*/) : Library() {}
-  Library& operator=(const Library& other) = default;
+  LibraryContext();
+  ~LibraryContext();
+  LibraryContext(const LibraryContext& /*other*/) : LibraryContext() {}
+  LibraryContext& operator=(const LibraryContext& other) = default;
 
   OSSL_LIB_CTX* context() const;
   EVP_CIPHER* aes_128_gcm() const;

@@ -1,4 +1,4 @@
-#include "transport/crypto/library.h"
+#include "transport/crypto/library_context.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -54,7 +54,7 @@ struct EndOfKeyPairs {
 
 }  // namespace
 
-Library::Library() {
+LibraryContext::LibraryContext() {
   const std::lock_guard lock(mutex);
   ++users;
   if (the_context != nullptr) return;
@@ -68,15 +68,15 @@ Library::Library() {
   static const EndOfKeyPairs end;  // after OpenSSL's handler of exit(), so it comes before
 }
 
-Library::~Library() {
+LibraryContext::~LibraryContext() {
   const std::lock_guard lock(mutex);
   --users;
 }
 
-OSSL_LIB_CTX* Library::context() const { return the_context; }
-EVP_CIPHER* Library::aes_128_gcm() const { return the_cipher; }
-EVP_MAC* Library::hmac() const { return the_mac; }
-EVP_KDF* Library::hkdf() const { return the_kdf; }
+OSSL_LIB_CTX* LibraryContext::context() const { return the_context; }
+EVP_CIPHER* LibraryContext::aes_128_gcm() const { return the_cipher; }
+EVP_MAC* LibraryContext::hmac() const { return the_mac; }
+EVP_KDF* LibraryContext::hkdf() const { return the_kdf; }
 
 KeyPairs::KeyPairs() : lock_(key_pairs_in_use) {}
 bool KeyPairs::ended() const { return key_pairs_ended; }
