@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/support/core_fixture.h"
@@ -72,6 +74,18 @@ TEST_F(ListenBacklogTest, UnansweredRequestsAreCountedAndNotKept) {
   EXPECT_GE(more, 4 * (kClients - limits::kMaxPendingAccepts)) << "clients ask again";
   if (heap == 0) GTEST_SKIP() << "this allocator does not say what it holds";
   EXPECT_LT(mallinfo2().uordblks, heap + 4 * more);
+}
+
+TEST_F(ListenBacklogTest, ClientsThatBeganTogetherAskAgainSpreadOverTime) {
+  world().RunFor(Duration::Seconds(2));
+  size_t most = 0;  // requests of the 4000 within 10 ms; each asks every 300 ms on average
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t before = endpoint(1).counters().rx_packets;
+    world().RunFor(Duration::Millis(10));
+    most = std::max<size_t>(most, endpoint(1).counters().rx_packets - before);
+  }
+  EXPECT_GT(most, 0u);
+  EXPECT_LT(most, kClients / 10);
 }
 
 TEST_F(ListenBacklogTest, ClientsAreToldThatNobodyAcceptedThem) {
