@@ -173,6 +173,9 @@ class Topology {
 
   // Ports that a packet crosses, the source's uplink first. Both NICs are in one plane.
   std::vector<uint32_t> Path(uint32_t source, uint32_t destination, uint32_t route_hash) const;
+  // Of the ways that Route offers, the one on which a packet of `bytes` arrives first through empty queues. In a
+  // dragonfly: of those that do not turn in a third group.
+  std::vector<uint32_t> FastestPath(uint32_t source, uint32_t destination, uint32_t bytes) const;
   // A packet of `forward_bytes` there and one of `back_bytes` back, through empty queues, by the shortest way.
   Picos BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
   // The same by the longest way that it may take: what a queue is to be told from. More than BaseRtt in a dragonfly,
@@ -204,8 +207,10 @@ class Topology {
   // topology_graph.cc
   absl::Status BuildGraph();
   absl::Status BuildRoutes();
-  // Of the ways of the fewest links: the fastest; and the round trip over the slowest.
-  std::vector<uint32_t> FastestGraphPath(uint32_t source, uint32_t destination) const;
+  // Of the ways of the fewest links: the fastest for a packet of typical size, or of `bytes`; and the round trip over
+  // the slowest.
+  std::vector<uint32_t> TypicalGraphPath(uint32_t source, uint32_t destination) const;
+  std::vector<uint32_t> FastestGraphPath(uint32_t source, uint32_t destination, uint32_t bytes) const;
   Picos SlowestGraphRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const;
 
   // topology_dragonfly.cc
