@@ -21,6 +21,9 @@ constexpr Duration kPause = Duration::Seconds(4);
 constexpr int64_t kLongestStallMillis = 3000;
 constexpr int64_t kLongestLeapMillis = 30'000;
 constexpr size_t kIdleBytes = 4096;  // per connection, with up to three ports
+// Of all data packets of a run, and beside: how many may be sent again where none is lost.
+constexpr double kNeedlessShare = 0.05;
+constexpr uint64_t kNeedlessPackets = 200;
 
 class Run {
  public:
@@ -384,11 +387,32 @@ class Run {
     }
     if (!findings_.all.empty()) return;
     for (size_t i = 0; i < universe_->hosts(); ++i) CheckHost(i);
+    if (LosesNothing(scenario_)) CheckNothingWasLost();
     for (const auto& side : sides_) {
       const size_t bytes = side->host()->endpoint().MemoryOf(side->connection());
       if (!a_host_dies() && bytes > kIdleBytes) {
         findings_.Note("an idle connection holds " + std::to_string(bytes) + " bytes");
       }
+    }
+  }
+
+  // Retransmissions that nobody needed: of packets that arrived twice, or after they had been found lost. (Those that
+  // the receiver had no memory for were needed; and what arrives for a connection that is over counts as a duplicate.)
+  void CheckNothingWasLost() {
+    uint64_t sent = 0, again = 0, duplicates = 0, spurious = 0, lost = 0;
+    for (size_t i = 0; i < universe_->hosts(); ++i) {
+      const EndpointCounters& counters = universe_->host(i).endpoint().counters();
+      sent += counters.tx_data_packets - counters.retransmits;
+      again += counters.retransmits;
+      duplicates += counters.rx_duplicates;
+      spurious += counters.spurious_retransmits;
+      lost += counters.connections_lost;
+    }
+    if (lost > 0) findings_.Note(std::to_string(lost) + " connections were lost in a network that loses nothing");
+    const uint64_t needless = std::min(again, std::max(duplicates, spurious));
+    if (static_cast<double>(needless) > kNeedlessShare * static_cast<double>(sent) + kNeedlessPackets) {
+      findings_.Note(std::to_string(needless) + " of " + std::to_string(sent) +
+                     " data packets were sent again in a network that loses nothing");
     }
   }
 

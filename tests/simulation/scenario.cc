@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kCarriers = {"packets", "hca", "fabric"};
 constexpr std::array<const char*, 3> kProtections = {"none", "authenticated", "encrypted"};
+constexpr std::array<const char*, 3> kAhead = {"none", "control", "short"};
 constexpr std::array<const char*, 8> kEndings = {"quiet", "close",   "abort",      "crash",
                                                  "pause", "restart", "close_both", "close_early"};
 
@@ -77,6 +78,9 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "burst_segments") return number(&s.burst_segments);
   if (key == "reads_later") return s.reads_later = text == "1", text == "0" || text == "1";
   if (key == "as_plugins") return s.as_plugins = text == "1", text == "0" || text == "1";
+  if (key == "queue_mbps") return number(&s.queue_mbps);
+  if (key == "ahead") return ParseName(kAhead, text, &s.ahead);
+  if (key == "far_port_us") return number(&s.far_port_us);
   if (key == "path_bytes") return number(&s.path_bytes);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
@@ -84,7 +88,49 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   return false;
 }
 
+void ForgetLosses(Scenario& s) {
+  s.loss = s.duplicate = s.reorder = s.corrupt = s.trim = 0;
+  s.flaps = s.black_paths = s.bursts = s.partitions = s.rx_queue = s.path_bytes = s.stalls = s.leaps = 0;
+  s.parked = s.write_lag_us = 0;
+  if (s.ending == Ending::kAbort || s.ending == Ending::kCrash || s.ending == Ending::kRestart ||
+      s.ending == Ending::kPause) {
+    s.ending = Ending::kQuiet;
+  }
+}
+
+// A network whose delays differ, or grow while there is much to carry; mostly one that loses nothing.
+void DrawSlowNetwork(Scenario& s, Random& random) {
+  const auto pick = [&random](auto... choices) {
+    const std::array all = {choices...};
+    return all[random.Below(all.size())];
+  };
+  if (random.Chance(0.8)) ForgetLosses(s);
+  s.max_bytes = pick(5000u, 60'000u, 400'000u);
+  s.operations = std::clamp(8'000'000u / (s.max_bytes * s.connections), 4u, 120u);
+  const uint64_t kind = random.Below(5);  // two of five have far ports, four of five a queue
+  if (kind <= 1) {
+    s.ports = pick(2u, 2u, 3u);
+    s.far_port_us = pick(50u, 100u, 300u, 1000u);  // an ordinary one: 1 to 10, drawn by the universe
+  }
+  if (kind == 0 && s.carrier == Carrier::kHca) return;
+  if (s.carrier != Carrier::kPackets) {
+    s.carrier = Carrier::kPackets;
+    s.parked = s.write_lag_us = 0;
+    s.placed_writes = false;
+    s.burst_segments = pick(1u, 4u, 16u, 44u);
+  }
+  if (kind == 0) return;
+  s.queue_mbps = pick(2000u, 5000u, 20'000u);
+  s.ahead = pick(Ahead::kNone, Ahead::kControl, Ahead::kShort, Ahead::kShort);
+}
+
 }  // namespace
+
+bool LosesNothing(const Scenario& scenario) {
+  Scenario calm = scenario;
+  ForgetLosses(calm);
+  return scenario.carrier != Carrier::kFabric && Describe(calm) == Describe(scenario);
+}
 
 Scenario ScenarioOf(uint64_t seed) {
   Random random(seed * 2 + 1);
@@ -175,6 +221,7 @@ Scenario ScenarioOf(uint64_t seed) {
   }
   s.as_plugins = random.Chance(0.3);
   if (s.as_plugins && random.Chance(0.3)) s.unexpected_bytes = 0;
+  if (seed >= kFirstSlowSeed) DrawSlowNetwork(s, random);
   return s;
 }
 
@@ -211,6 +258,13 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
       (scenario.carrier != Carrier::kPackets || !scenario.handshake || scenario.path_bytes < 600)) {
     return absl::InvalidArgumentError("path_bytes needs carrier=packets and handshake=1, and is 600 at least");
   }
+  if ((scenario.queue_mbps > 0 && scenario.carrier != Carrier::kPackets) ||
+      (scenario.ahead != Ahead::kNone && scenario.queue_mbps == 0)) {
+    return absl::InvalidArgumentError("queue_mbps needs carrier=packets, and ahead needs queue_mbps");
+  }
+  if (scenario.far_port_us > 0 && (scenario.carrier == Carrier::kFabric || scenario.ports < 2)) {
+    return absl::InvalidArgumentError("far_port_us needs another carrier than the fabric, and two ports");
+  }
   if (scenario.reads_later && scenario.carrier != Carrier::kPackets) {
     return absl::InvalidArgumentError("reads_later needs carrier=packets");
   }
@@ -241,12 +295,13 @@ std::string Describe(const Scenario& s) {
       absl::StrCat(" loss=", s.loss, " duplicate=", s.duplicate, " reorder=", s.reorder, " corrupt=", s.corrupt,
                    " trim=", s.trim, " mark=", s.mark, " skew_us=", s.skew_us, " flaps=", s.flaps, " black_paths=",
                    s.black_paths, " bursts=", s.bursts, " partitions=", s.partitions, " rx_queue=", s.rx_queue),
-      absl::StrCat(" stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
-                   " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims,
-                   " many=", s.many, " held_receives=", s.held_receives, " parked=", s.parked,
-                   " placed_writes=", s.placed_writes ? 1 : 0, " write_lag_us=", s.write_lag_us,
-                   " burst_segments=", s.burst_segments, " path_bytes=", s.path_bytes,
-                   " reads_later=", s.reads_later ? 1 : 0, " as_plugins=", s.as_plugins ? 1 : 0),
+      absl::StrCat(
+          " stalls=", s.stalls, " leaps=", s.leaps, " shortages=", s.shortages, " revocations=", s.revocations,
+          " receive_queues=", s.receive_queues, " late_names=", s.late_names, " claims=", s.claims, " many=", s.many,
+          " held_receives=", s.held_receives, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
+          " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments, " queue_mbps=", s.queue_mbps,
+          " ahead=", kAhead[static_cast<size_t>(s.ahead)], " far_port_us=", s.far_port_us, " path_bytes=", s.path_bytes,
+          " reads_later=", s.reads_later ? 1 : 0, " as_plugins=", s.as_plugins ? 1 : 0),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

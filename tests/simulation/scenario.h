@@ -15,6 +15,8 @@ namespace paceline::simulation {
 enum class Carrier : uint8_t { kPackets, kHca, kFabric };  // scripted packets, scripted placing card, simulated fabric
 enum class Protection : uint8_t { kNone, kAuthenticated, kEncrypted };
 // Closes: of one side of each connection when all is posted, of both at once, of some connection in the middle.
+// Which packets do not wait in the queue of Scenario::queue_mbps: none, those without payload, or all short ones.
+enum class Ahead : uint8_t { kNone, kControl, kShort };
 enum class Ending : uint8_t { kQuiet, kClose, kAbort, kCrash, kPause, kRestart, kCloseBoth, kCloseEarly };
 
 struct Scenario {
@@ -50,7 +52,11 @@ struct Scenario {
   uint32_t burst_segments = 1;  // of a path that lanes want together; not of the fabric
   bool reads_later = false;     // lanes of packets read payloads of registered memory when they arrive
   bool as_plugins = false;      // prompt acknowledgements and ordered placement, and sends that are told to have met
-  uint32_t path_bytes = 0;      // of the largest packets that pass, with a handshake over packets; 0: the ports' own
+  // Of scripted carriers, and beyond the fault time too: how the network delays what it does not lose.
+  uint32_t queue_mbps = 0;     // of a link before each port, with a queue that loses nothing; 0: none. Packets only
+  Ahead ahead = Ahead::kNone;  // packets that pass this queue by
+  uint32_t far_port_us = 0;    // to and from the last port of each host takes so much longer; several ports only
+  uint32_t path_bytes = 0;     // of the largest packets that pass, with a handshake over packets; 0: the ports' own
   // Receives that connections share; with a handshake only:
   uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own
   double late_names = 0;        // share of their connections that are named while in use
@@ -66,7 +72,15 @@ struct Scenario {
   uint32_t queue_kb = 175;
 };
 
+// Seeds from here on have networks that delay (queue_mbps, ahead, far_port_us), most of which lose nothing. Those below
+// keep the scenario that they have always had.
+inline constexpr uint64_t kFirstSlowSeed = 100'000;
+
 Scenario ScenarioOf(uint64_t seed);
+
+// The network loses no packet, changes none and keeps the order of each path (but for Scenario::ahead), and no host
+// stops for a while: what is sent again is sent for nothing.
+bool LosesNothing(const Scenario& scenario);
 
 // "seed=17 loss=0.1 carrier=hca ...": the seed's scenario with what follows changed. An error names the key.
 absl::StatusOr<Scenario> ParseScenario(const std::string& line);

@@ -15,6 +15,59 @@ namespace paceline::simulation {
 using support::Fate;
 using support::NetworkPacket;
 
+namespace {
+
+constexpr uint32_t kShortBytes = 300;  // as routers take an acknowledgement for one by its length
+// All payload of a run is less than a quarter of this: a queue that has more holds what was sent again and again.
+constexpr int64_t kMostQueuedBytes = 32'000'000;
+
+Overtaking OvertakingOf(Ahead ahead) {
+  switch (ahead) {
+    case Ahead::kNone:
+      return Overtaking::kNone;
+    case Ahead::kControl:
+      return Overtaking::kControl;
+    case Ahead::kShort:
+      return Overtaking::kShort;
+  }
+  return Overtaking::kNone;
+}
+
+// What the network does to packets at any time: a link before each port that is slower than those of the ports, with a
+// queue that loses nothing, and a port of each host that is far away.
+class SlowNetwork {
+ public:
+  explicit SlowNetwork(const Scenario& scenario) : scenario_(scenario), link_free_at_(PortsOf(scenario)) {}
+
+  // False: there is no room for the packet, as there is far too much in the network.
+  bool Delay(const NetworkPacket& packet, Time now, Fate& fate) {
+    if (IsFar(packet.from) || IsFar(packet.to)) fate.extra_delay += Duration::Micros(scenario_.far_port_us);
+    if (scenario_.queue_mbps == 0 || packet.to >= link_free_at_.size()) return true;
+    const uint32_t bytes = packet.header_bytes + packet.payload_bytes;
+    const bool ahead =
+        scenario_.ahead == Ahead::kShort ? bytes <= kShortBytes : scenario_.ahead == Ahead::kControl && packet.control;
+    if (ahead) {
+      fate.overtake = true;  // of its class none is delayed by more than another
+      return true;
+    }
+    const Rate rate = Rate::BitsPerSecond(scenario_.queue_mbps * 1e6);
+    Time& free_at = link_free_at_[packet.to];
+    if (free_at - now > rate.TimeFor(kMostQueuedBytes)) return false;
+    free_at = std::max(free_at, now) + rate.TimeFor(bytes);
+    fate.extra_delay += free_at - now;
+    return true;
+  }
+
+ private:
+  static size_t PortsOf(const Scenario& scenario) { return size_t{scenario.hosts} * scenario.ports; }
+  bool IsFar(uint32_t port) const { return scenario_.far_port_us > 0 && port % scenario_.ports == scenario_.ports - 1; }
+
+  const Scenario scenario_;
+  std::vector<Time> link_free_at_;  // by the port that it leads to
+};
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Universe>> Universe::Create(const Scenario& scenario, Random* random) {
   std::unique_ptr<Universe> universe(new Universe());
   universe->scenario_ = scenario;
@@ -48,6 +101,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     capabilities.burst_segments = scenario.burst_segments;
     capabilities.reads_later = scenario.reads_later;
     capabilities.path_may_be_narrower = scenario.path_bytes > 0;
+    capabilities.overtaking = OvertakingOf(scenario.ahead);
     capabilities.keeps_path_order = hca || scenario.reorder == 0;
     if (hca) {
       scripted_lanes_.push_back(std::make_unique<support::FakeHcaLane>(scripted_, capabilities));
@@ -113,16 +167,16 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
       }
     }
   };
-  scripted_->SetHook([scenario, hca, well, is_lost, hold_back, dice = Random(random->Next()), network = scripted_](
-                         NetworkPacket& packet, Fate& fate) mutable {
+  auto harm = [scenario, hca, well, is_lost, hold_back, dice = Random(random->Next())](NetworkPacket& packet, Time now,
+                                                                                       Fate& fate) mutable {
     if (scenario.path_bytes > 0 && packet.size() > scenario.path_bytes) {
       fate.drop = true;
       return;
     }
-    if (network->now() >= well) return;
-    if (dice.Chance(scenario.loss) || is_lost(packet, network->now(), dice)) fate.drop = true;
+    if (now >= well) return;
+    if (dice.Chance(scenario.loss) || is_lost(packet, now, dice)) fate.drop = true;
     if (packet.ecn_capable && dice.Chance(scenario.mark)) packet.congestion_experienced = true;
-    if (hca) return hold_back(packet, network->now(), fate);  // the rest no card lets through, or shows it as a loss
+    if (hca) return hold_back(packet, now, fate);  // the rest no card lets through, or shows it as a loss
     if (dice.Chance(scenario.duplicate)) {
       fate.copies = 2;
       fate.copy_spacing = Duration::Micros(static_cast<int64_t>(dice.Below(3000)));
@@ -135,6 +189,14 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     if (dice.Chance(scenario.corrupt) && !packet.bytes.empty()) {
       packet.bytes[dice.Below(packet.bytes.size())] ^= static_cast<uint8_t>(1u << dice.Below(8));
     }
+  };
+  scripted_->SetHook([harm, slow = SlowNetwork(scenario), network = scripted_, overfull = false](NetworkPacket& packet,
+                                                                                                 Fate& fate) mutable {
+    harm(packet, network->now(), fate);
+    if (fate.drop || slow.Delay(packet, network->now(), fate)) return;
+    fate.drop = true;
+    if (std::exchange(overfull, true)) return;
+    network->NoteViolation("more than four times all payload of the run waits in a queue of the network");
   });
 }
 
