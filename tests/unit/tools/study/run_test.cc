@@ -214,7 +214,7 @@ TEST(StudyRunTest, SwitchesRouteAroundALinkThatIsDown) {
     return RunStudy(Load(kSmall + down, {"workload.kind=alltoall", "workload.bytes=40000", "paths.policy=random",
                                          "fabric.reroute_us=" + reroute_us}))["runs"][0];
   };
-  const nlohmann::json soon = run_with("30"), never = run_with("0");
+  const nlohmann::json soon = run_with("10"), never = run_with("0");
   EXPECT_EQ(soon["finished"], soon["flows"]);
   EXPECT_EQ(soon["ideal_damaged_us"], never["ideal_damaged_us"]);
   EXPECT_GT(soon["fault_losses"], 0);
