@@ -369,7 +369,7 @@ void Connection::OnFenced(const wire::FencedFrame& frame) {
 
 void Connection::OnNotReady(uint32_t message) {
   Sender* sender = active_sender();
-  if (open() && sender != nullptr) sender->HandleNotReady(message);
+  if (open() && sender != nullptr) sender->HandleNotReady(message, context_->frames_now);
 }
 
 void Connection::OnPing(uint32_t value) {
@@ -513,7 +513,7 @@ bool Connection::HandleSenderTimeout(Time now) {
   if (SenderTimeout() > now) return true;
   Sender* sender = active_sender();
   const uint32_t before = sender->questions_in_a_row();
-  sender->HandleTimeout(now);
+  sender->HandleTimeout(keepalive_.last_heard(), now);
   if (sender->questions_in_a_row() > before) keepalive_.OnQuestion(now);
   return sender->end_of_way().empty();
 }

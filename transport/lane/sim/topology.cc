@@ -321,12 +321,18 @@ std::vector<uint32_t> Topology::Path(uint32_t source, uint32_t destination, uint
   return path;
 }
 
+std::vector<uint32_t> Topology::FastestPath(uint32_t source, uint32_t destination, uint32_t bytes) const {
+  if (config_.kind == TopologyKind::kDragonfly) return ShortestDragonflyPath(source, destination);
+  if (config_.kind == TopologyKind::kGraph) return FastestGraphPath(source, destination, bytes);
+  return Path(source, destination, 0);
+}
+
 Picos Topology::BaseRtt(uint32_t source, uint32_t destination, uint32_t forward_bytes, uint32_t back_bytes) const {
   if (config_.kind == TopologyKind::kDragonfly) {
     return RttOver(ShortestDragonflyPath(source, destination), forward_bytes, back_bytes);
   }
   const bool graph = config_.kind == TopologyKind::kGraph;
-  return RttOver(graph ? FastestGraphPath(source, destination) : Path(source, destination, 0), forward_bytes,
+  return RttOver(graph ? TypicalGraphPath(source, destination) : Path(source, destination, 0), forward_bytes,
                  back_bytes);
 }
 

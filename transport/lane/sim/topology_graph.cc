@@ -194,12 +194,39 @@ absl::Status Topology::BuildRoutes() {
 }
 
 // The ports of a choice stand in the order of the fastest way behind each.
-std::vector<uint32_t> Topology::FastestGraphPath(uint32_t source, uint32_t destination) const {
+std::vector<uint32_t> Topology::TypicalGraphPath(uint32_t source, uint32_t destination) const {
   std::vector<uint32_t> path = {source};
   while (links_[path.back()].to != destination) {
     const SwitchInfo& s = switch_of_node(links_[path.back()].to);
     path.push_back(choices_[table_[s.table_row + slot_of(destination)] >> 8]);
   }
+  return path;
+}
+
+std::vector<uint32_t> Topology::FastestGraphPath(uint32_t source, uint32_t destination, uint32_t bytes) const {
+  struct Way {
+    Picos time = -1;    // from the switch to the destination; -1: not known yet
+    uint32_t port = 0;  // to take there
+  };
+  std::vector<Way> ways(switches_.size());
+  const std::function<Picos(uint32_t)> over = [&](uint32_t port) -> Picos {
+    const LinkInfo& link = links_[port];
+    const Picos here = SerialisationPicos(bytes, link.bits_per_second) + link.delay;
+    if (link.to == destination) return here;
+    Way& best = ways[link.to - nics_];
+    if (best.time < 0) {
+      const uint32_t entry = table_[switch_of_node(link.to).table_row + slot_of(destination)];
+      for (uint32_t i = 0; i < (entry & 0xff); ++i) {
+        const uint32_t choice = choices_[(entry >> 8) + i];
+        const Picos time = over(choice);
+        if (best.time < 0 || time < best.time) best = {time, choice};
+      }
+    }
+    return here + best.time;
+  };
+  over(source);
+  std::vector<uint32_t> path = {source};
+  while (links_[path.back()].to != destination) path.push_back(ways[links_[path.back()].to - nics_].port);
   return path;
 }
 

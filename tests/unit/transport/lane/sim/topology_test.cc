@@ -238,6 +238,32 @@ TEST(TopologyTest, OfEquallyShortWaysOfAGraphTheFastestIsTheBaseRoundTrip) {
   }
 }
 
+// s-a-b-d-t is near and slow, s-a-c-d-t far and fast.
+TEST(TopologyTest, TheFastestPathOfAGraphDependsOnThePacketsSize) {
+  auto graph = std::make_shared<Graph>();
+  graph->hosts = {"s", "t"};
+  graph->switches = {"a", "b", "c", "d"};
+  constexpr uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5;
+  graph->links = {{.a = s, .b = a},
+                  {.a = t, .b = d},
+                  {.a = a, .b = b, .gbps = 10},
+                  {.a = b, .b = d},
+                  {.a = a, .b = c, .delay_ns = 2000},
+                  {.a = c, .b = d}};
+  const auto topology = Topology::Create(ConfigOf(graph));
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  const auto middle = [&](uint32_t bytes) {
+    const std::vector<uint32_t> path = topology->FastestPath(0, 1, bytes);
+    EXPECT_EQ(path.size(), 4u);
+    return topology->links()[path[1]].bits_per_second;
+  };
+  // At 10 and 100 Gb/s 1389 bytes take a microsecond more by the slow link.
+  EXPECT_EQ(middle(64), 10'000'000'000u);
+  EXPECT_EQ(middle(1380), 10'000'000'000u);
+  EXPECT_EQ(middle(1400), 100'000'000'000u);
+  EXPECT_EQ(middle(4160), 100'000'000'000u);
+}
+
 // Also where a way that can be fast at first forks again later: s-a-b-d-f-t, s-a-b-e-f-t and s-a-c-d-f-t.
 TEST(TopologyTest, TheSlowestWayOfAGraphMayForkFromTheFastest) {
   for (const bool b_first : {true, false}) {
