@@ -25,9 +25,14 @@ link() {
 }
 link 20 2>"$work/tc" || { echo "skipped: no queues of tc here: $(head -1 "$work/tc")"; exit 77; }
 
-for overtaking in no yes; do
-  if [ $overtaking = yes ]; then
-    inside $r nft -f - 2>"$work/nft" <<'RULES' || { echo "skipped: no nftables: $(cat "$work/nft")"; exit 77; }
+# send MBPS NAME
+send() {
+  link $1
+  measure "$cc, $1 Mb/s, $2" 198.51.101.1 v0 v0 --cc $cc --size 64K --window 16 --warmup 2 --seconds 0.4 &&
+    few_retransmits 0.01
+}
+send 100 "in order"
+inside $r nft -f - 2>"$work/nft" <<'RULES' || { echo "skipped: no nftables: $(cat "$work/nft")"; exit 77; }
 table inet paceline {
   chain short {
     type filter hook postrouting priority 0
@@ -35,11 +40,5 @@ table inet paceline {
   }
 }
 RULES
-  fi
-  for mbps in 20 100 500; do
-    link $mbps
-    measure "$cc, $mbps Mb/s, overtaking: $overtaking" 198.51.101.1 v0 v0 --cc $cc --size 64K --window 16 \
-      --warmup 2 --seconds 0.4 && few_retransmits 0.01
-  done
-done
+for mbps in 20 100 500; do send $mbps "short packets overtake"; done
 finish
