@@ -1,5 +1,5 @@
-# A link p3 between the routers $r and $q that drops all UDP packets, both ways, while its interfaces stay up. TCP passes,
-# as the two processes of a measurement need it. Behind routed_namespaces.sh.
+# Makes the link p3 between the routers $r and $q drop all UDP packets, both ways, while its interfaces stay up. TCP
+# passes, as the two processes of a measurement need it. Behind routed_namespaces.sh.
 
 # Ends the script with status 77 where there is no nftables.
 kill_link() {

@@ -12,15 +12,16 @@ here=$(dirname "$0")
 . "$here/dead_link.sh"
 add_routers 4 1500
 
-# Without a latency part, in which a plain write has both processes look into their memory all the time. Messages that are
-# held up too long are not started, which fails the test.
+# At a rate, so there is no latency part, in which both processes of a plain write look into their memory all the time.
+# Messages that are held up too long are not started, which fails the test.
 send_messages() {
   start_measuring "$1, $2" 198.51.101.1 v0 v0 --op $1 --size 256K --rate 1 --seconds 1.5 --warmup 0 --window 8
 }
 await_messages() {
   await_measurement || return
   report
-  python3 -c "import json; print('  slowest message:', round(json.load(open('$work/r.json'))['latency_us']['max']), 'us')"
+  python3 -c "import json
+print('  slowest message:', round(json.load(open('$work/r.json'))['latency_us']['max']), 'us')"
   field "$work/r.json" "d.get('messages_not_started', 0) == 0"
 }
 under_way() {
