@@ -20,3 +20,13 @@ inside $a ip addr add 198.51.100.1/24 dev v0
 inside $b ip addr add 198.51.100.2/24 dev v0
 for space in $a $b; do inside $space ip link set v0 up; done
 sleep 0.2
+
+# A second cable: v1, 203.0.113.1 in $a and .2 in $b.
+add_cable() {
+  local space
+  ip link add v1 netns $a type veth peer name v1 netns $b || { echo "skipped: no veth"; exit 77; }
+  inside $a ip addr add 203.0.113.1/24 dev v1
+  inside $b ip addr add 203.0.113.2/24 dev v1
+  for space in $a $b; do inside $space ip link set v1 up; done
+  sleep 0.2
+}

@@ -10,11 +10,7 @@ here=$(dirname "$0")
 . "$here/common.sh"
 . "$here/namespaces.sh"
 
-ip link add v1 netns $a type veth peer name v1 netns $b || { echo "skipped: no veth"; exit 77; }
-inside $a ip addr add 203.0.113.1/24 dev v1
-inside $b ip addr add 203.0.113.2/24 dev v1
-for space in $a $b; do inside $space ip link set v1 up; done
-sleep 0.2
+add_cable
 
 for op in send write; do
   inside $a "$paceline" perf server --device v0,v1 >"$work/server" 2>&1 &
