@@ -64,7 +64,6 @@ struct AckSample {
   uint32_t acked_packets = 0;
   uint32_t marked_packets = 0;
   Duration rtt;                  // of the newest packet, without the receiver's delay; zero: no sample in this report
-  Duration min_rtt;              // least seen on this connection (or the port's base_rtt until then)
   uint64_t in_flight_bytes = 0;  // after this report
   bool backlogged = false;       // more is waiting to be sent (the window or rate was the limit)
   // Of the newest packet's way, in its order, for those that want it; empty: nothing new. Valid during the call.
@@ -125,6 +124,10 @@ class SenderController {
   // Changes only in the calls above and in HandleTimeout.
   virtual Allowance allowance() const = 0;
 
+  // The pair's round trip without queues has been measured, or has changed by more than an eighth; it stands in the
+  // place of FlowInfo::base_rtt and PortInfo::base_rtt. Never called where the lane states it.
+  virtual void OnBaseRtt(Duration rtt, Time now) { (void)rtt, (void)now; }
+
   // The rate that this sender can give this flow at most, announced to the receiver in data headers.
   virtual Rate cap() const { return Rate::Unlimited(); }
 
@@ -172,6 +175,9 @@ class ReceiverController {
   // What came for the flow since the last call: the packets of one pass of the engine taken together, but a probe or a
   // trimmed packet by itself.
   virtual void OnArrival(uint32_t flow, const ArrivalSample& sample) = 0;
+
+  // The flow's round trip without queues, as SenderController::OnBaseRtt.
+  virtual void OnBaseRtt(uint32_t flow, Duration rtt, Time now) { (void)flow, (void)rtt, (void)now; }
 
   // When PollGrants will have something (or wants to look again); Time::Never() when nobody wants anything.
   virtual Time PollTimeout() const = 0;

@@ -31,6 +31,11 @@ inline Duration BaseRtt(const PortInfo& port, const FlowInfo& flow = {}) {
   return std::clamp(stated, Duration::Micros(1), Duration::Seconds(1));
 }
 
+// What delays below it say nothing of: PortInfo::delay_error in nanoseconds.
+inline double DelayErrorNanos(const PortInfo& port) {
+  return static_cast<double>(std::clamp(port.delay_error, Duration(), Duration::Seconds(1)).nanos());
+}
+
 // Payload bytes that fill the pipe for `rtt`, at least one segment.
 inline uint64_t BdpBytes(const PortInfo& port, Duration rtt) {
   const double wire = LinkRate(port).bytes_per_second() * rtt.seconds();

@@ -8,15 +8,21 @@ namespace {
 
 class FixedWindowSender : public SenderController {
  public:
-  FixedWindowSender(const FlowInfo& flow, const PortInfo& port, double window_bdp) {
+  FixedWindowSender(const FlowInfo& flow, const PortInfo& port, double window_bdp)
+      : port_(port), window_bdp_(window_bdp) {
     allowance_.window_bytes = BdpScaled(port, BaseRtt(port, flow), window_bdp);
     allowance_.pacing_rate = LinkRate(port);
+  }
+  void OnBaseRtt(Duration rtt, Time) override {
+    allowance_.window_bytes = BdpScaled(port_, BaseRtt(port_, {.base_rtt = rtt}), window_bdp_);
   }
   void OnAck(const AckSample&) override {}
   void OnLoss(const LossSample&) override {}
   Allowance allowance() const override { return allowance_; }
 
  private:
+  const PortInfo port_;
+  const double window_bdp_;
   Allowance allowance_;
 };
 

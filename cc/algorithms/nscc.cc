@@ -21,20 +21,21 @@ constexpr Duration kLongestRtt = Duration::Seconds(10);
 class NsccSender : public SenderController {
  public:
   NsccSender(const NsccParameters& parameters, const FlowInfo& flow, const PortInfo& port)
-      : parameters_(parameters),
-        port_(port),
-        segment_(SegmentBytes(port)),
-        network_rtt_(static_cast<double>(BaseRtt(port).nanos())),
-        target_(parameters.target * network_rtt_) {
-    const double reference_bytes = parameters.reference_rate * parameters.reference_rtt / 8;  // Gb/s * ns / 8
-    const double size = LinkRate(port).bytes_per_second() * network_rtt_ / 1e9 / reference_bytes;
-    const double reach = target_ / parameters.reference_rtt;
-    alpha_ = parameters.alpha * segment_ * size * reach;
-    fi_ = parameters.fi * segment_ * size;
-    eta_ = parameters.eta * segment_ * size;
-    fast_gain_ = parameters.fast_gain * size;
+      : parameters_(parameters), port_(port), segment_(SegmentBytes(port)) {
+    SetNetworkRtt(BaseRtt(port));
     SetBaseRtt(BaseRtt(port, flow));
     cwnd_ = max_cwnd_ * parameters.initial_cwnd;
+    Bound();
+  }
+
+  // The pair is the network that it knows of. The rate stays, the window follows.
+  void OnBaseRtt(Duration rtt, Time) override {
+    const double before = BaseNanos();
+    const Duration base = BaseRtt(port_, {.base_rtt = rtt});
+    SetNetworkRtt(base);
+    SetBaseRtt(base);
+    measured_ = true;
+    cwnd_ *= BaseNanos() / before;
     Bound();
   }
 
@@ -47,8 +48,8 @@ class NsccSender : public SenderController {
     double delay = average_delay_;  // what stands for a sample where there is none
     if (sample.rtt > Duration()) {
       const Duration rtt = std::min(sample.rtt, kLongestRtt);
-      if (rtt < base_rtt_) SetBaseRtt(rtt);
-      delay = static_cast<double>((rtt - base_rtt_).nanos());
+      if (!measured_ && rtt < base_rtt_) SetBaseRtt(rtt);
+      delay = static_cast<double>((rtt - base_rtt_).nanos()) - DelayErrorNanos(port_);
       delay = std::max(delay, 0.0);
       AverageDelay(!marked && delay > target_ ? parameters_.quiet_delay * BaseNanos() : delay);
     }
@@ -91,6 +92,19 @@ class NsccSender : public SenderController {
  private:
   static double Bytes(uint64_t bytes) { return static_cast<double>(std::min(bytes, kMaxBytes)); }
   double BaseNanos() const { return static_cast<double>(base_rtt_.nanos()); }
+
+  // What the increases and the target follow.
+  void SetNetworkRtt(Duration rtt) {
+    network_rtt_ = static_cast<double>(rtt.nanos());
+    target_ = parameters_.target * network_rtt_;
+    const double reference_bytes = parameters_.reference_rate * parameters_.reference_rtt / 8;  // Gb/s * ns / 8
+    const double size = LinkRate(port_).bytes_per_second() * network_rtt_ / 1e9 / reference_bytes;
+    const double reach = target_ / parameters_.reference_rtt;
+    alpha_ = parameters_.alpha * segment_ * size * reach;
+    fi_ = parameters_.fi * segment_ * size;
+    eta_ = parameters_.eta * segment_ * size;
+    fast_gain_ = parameters_.fast_gain * size;
+  }
 
   void SetBaseRtt(Duration rtt) {
     base_rtt_ = std::max(rtt, Duration::Micros(1));
@@ -166,10 +180,11 @@ class NsccSender : public SenderController {
   const NsccParameters parameters_;
   const PortInfo port_;
   const double segment_;
-  const double network_rtt_, target_;  // ns
-  double alpha_, fi_, eta_;            // bytes per window acknowledged, bytes per window, bytes per round trip
-  double fast_gain_;
-  Duration base_rtt_;  // least seen
+  double network_rtt_ = 0, target_ = 0;  // ns
+  double alpha_ = 0, fi_ = 0, eta_ = 0;  // bytes per window acknowledged, bytes per window, bytes per round trip
+  double fast_gain_ = 0;
+  Duration base_rtt_;      // as told, else the least seen
+  bool measured_ = false;  // told
   double max_cwnd_ = 0, cwnd_ = 0;
   double average_delay_ = 0;  // ns
   double growth_ = 0;         // bytes squared: divided by the window when it is added

@@ -35,6 +35,10 @@ class BothSender : public SenderController {
     window_->OnBacklog(now, backlog_bytes, tx_total);
     credit_->OnBacklog(now, backlog_bytes, tx_total);
   }
+  void OnBaseRtt(Duration rtt, Time now) override {
+    window_->OnBaseRtt(rtt, now);
+    credit_->OnBaseRtt(rtt, now);
+  }
   Allowance allowance() const override {
     const Allowance window = window_->allowance(), credit = credit_->allowance();
     return {.window_bytes = std::min(window.window_bytes, credit.window_bytes),

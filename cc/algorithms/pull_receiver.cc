@@ -50,9 +50,20 @@ void PullReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
   }
   Flow& flow = flows_[id];
   flow.in_use = true;
+  SetSizes(flow, info);
+  flow.last_activity = now;
+}
+
+void PullReceiver::SetSizes(Flow& flow, const FlowInfo& info) const {
   flow.sizes = PullSizes(rules_, port_, info);
   flow.idle_credit = rules_.idle_credit > 0 ? BdpScaled(port_, flow.sizes.rtt, rules_.idle_credit) : 0;
-  flow.last_activity = now;
+}
+
+void PullReceiver::OnBaseRtt(uint32_t id, Duration rtt, Time now) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  SetSizes(*flow, {.base_rtt = rtt});
+  Settle(id, now);
 }
 
 void PullReceiver::RemoveFlow(uint32_t id, Time) {

@@ -53,6 +53,7 @@ class PullReceiver : public ReceiverController {
   void RemoveFlow(uint32_t flow, Time now) override;
   void OnDemand(uint32_t flow, uint64_t demand_end, Rate cap, Time now) override;
   void OnArrival(uint32_t flow, const ArrivalSample& sample) override;
+  void OnBaseRtt(uint32_t flow, Duration rtt, Time now) override;
   Time PollTimeout() const override;
   size_t PollGrants(Time now, std::span<Grant> out) override;
   uint64_t outstanding_credit_bytes() const override { return outstanding_total_; }
@@ -94,6 +95,7 @@ class PullReceiver : public ReceiverController {
   };
 
   Flow* Find(uint32_t flow);
+  void SetSizes(Flow& flow, const FlowInfo& info) const;
   uint64_t WireBytes(uint64_t payload) const { return payload + (payload + segment_ - 1) / segment_ * overhead_; }
   // Granted, or sent without credit.
   static uint64_t Committed(const Flow& flow) { return flow.granted > flow.tx_total ? flow.granted : flow.tx_total; }

@@ -13,6 +13,7 @@ constexpr int kMostProbeDoublings = 6;
 
 PullSender::PullSender(const PullRules& rules, const FlowInfo& flow, const PortInfo& port, PullPort& shared)
     : rules_(rules),
+      port_(port),
       sizes_(rules, port, flow),
       segment_(SegmentBytes(port)),
       link_rate_(LinkRate(port)),

@@ -32,6 +32,7 @@ class PullSender : public SenderController {
   void OnLoss(const LossSample& sample) override;
   void OnGrant(const GrantSample& sample) override;
   void OnBacklog(Time now, uint64_t backlog_bytes, uint64_t tx_total) override;
+  void OnBaseRtt(Duration rtt, Time) override { sizes_ = PullSizes(rules_, port_, {.base_rtt = rtt}); }
   Allowance allowance() const override { return allowance_; }
   Rate cap() const override;
   Time PollTimeout() const override { return probe_at_; }
@@ -42,7 +43,8 @@ class PullSender : public SenderController {
   void Update(Time now);
 
   const PullRules rules_;
-  const PullSizes sizes_;
+  const PortInfo port_;
+  PullSizes sizes_;
   const uint64_t segment_;
   const Rate link_rate_;
   PullPort& shared_;

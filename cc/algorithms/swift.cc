@@ -24,16 +24,19 @@ class SwiftSender : public SenderController {
         segment_(SegmentBytes(port)),
         segment_wire_(static_cast<double>(SegmentWireBytes(port))),
         link_rate_(LinkRate(port)),
-        base_rtt_(BaseRtt(port, flow)),
-        rtt_(base_rtt_) {
+        port_(port) {
+    SetBaseRtt(BaseRtt(port, flow));
+    rtt_ = base_rtt_;
     const double bdp = static_cast<double>(BdpBytes(port, base_rtt_)) / segment_;
-    max_cwnd_ = std::max(1.0, parameters.max_cwnd * bdp);
     cwnd_ = std::min(max_cwnd_, std::max(1.0, parameters.initial_cwnd * bdp));
-    const double fs_max_inverse = 1 / std::sqrt(parameters.fs_max_cwnd);
-    const double spread = 1 / std::sqrt(parameters.fs_min_cwnd) - fs_max_inverse;
-    fs_range_nanos_ = parameters.fs_range * static_cast<double>(base_rtt_.nanos());
-    fs_alpha_ = spread > 0 ? fs_range_nanos_ / spread : 0;
-    fs_beta_ = -fs_alpha_ * fs_max_inverse;
+    Publish();
+  }
+
+  // The rate stays, the window follows.
+  void OnBaseRtt(Duration rtt, Time) override {
+    const Duration before = base_rtt_;
+    SetBaseRtt(BaseRtt(port_, {.base_rtt = rtt}));
+    cwnd_ *= base_rtt_.seconds() / before.seconds();
     Publish();
   }
 
@@ -70,7 +73,17 @@ class SwiftSender : public SenderController {
  private:
   double TargetNanos() const {
     const double scaling = std::clamp(fs_alpha_ / std::sqrt(cwnd_) + fs_beta_, 0.0, fs_range_nanos_);
-    return parameters_.base_target * static_cast<double>(base_rtt_.nanos()) + scaling;
+    return parameters_.base_target * static_cast<double>(base_rtt_.nanos()) + scaling + DelayErrorNanos(port_);
+  }
+
+  void SetBaseRtt(Duration rtt) {
+    base_rtt_ = rtt;
+    max_cwnd_ = std::max(1.0, parameters_.max_cwnd * static_cast<double>(BdpBytes(port_, rtt)) / segment_);
+    const double fs_max_inverse = 1 / std::sqrt(parameters_.fs_max_cwnd);
+    const double spread = 1 / std::sqrt(parameters_.fs_min_cwnd) - fs_max_inverse;
+    fs_range_nanos_ = parameters_.fs_range * static_cast<double>(rtt.nanos());
+    fs_alpha_ = spread > 0 ? fs_range_nanos_ / spread : 0;
+    fs_beta_ = -fs_alpha_ * fs_max_inverse;
   }
 
   void Decrease(Time now, double factor) {
@@ -90,7 +103,8 @@ class SwiftSender : public SenderController {
   const SwiftParameters parameters_;
   const double segment_, segment_wire_;
   const Rate link_rate_;
-  const Duration base_rtt_;
+  const PortInfo port_;
+  Duration base_rtt_;
   Duration rtt_;            // newest sample
   double cwnd_, max_cwnd_;  // segments
   double fs_alpha_, fs_beta_, fs_range_nanos_;

@@ -23,6 +23,7 @@ class TimelySender : public SenderController {
         link_rate_(LinkRate(port)),
         min_rate_(link_rate_ * parameters.min_rate),
         delta_(link_rate_ * parameters.delta),
+        port_(port),
         base_rtt_(static_cast<double>(BaseRtt(port, flow).nanos())),
         rate_(std::max(link_rate_ * parameters.initial_rate, min_rate_)) {}
 
@@ -47,6 +48,10 @@ class TimelySender : public SenderController {
     not_rising_ = 0;
   }
 
+  void OnBaseRtt(Duration rtt, Time) override {
+    base_rtt_ = static_cast<double>(BaseRtt(port_, {.base_rtt = rtt}).nanos());
+  }
+
   Allowance allowance() const override {
     Allowance allowance;
     allowance.pacing_rate = rate_;
@@ -57,7 +62,8 @@ class TimelySender : public SenderController {
   static constexpr int kMaxCount = 1'000'000;
 
   void Step(double rtt, double gradient, double share) {
-    const double low = parameters_.t_low * base_rtt_, high = parameters_.t_high * base_rtt_;
+    const double host = DelayErrorNanos(port_);
+    const double low = parameters_.t_low * base_rtt_ + host, high = parameters_.t_high * base_rtt_ + host;
     Rate more;
     double factor = 1;
     if (rtt < low) {
@@ -78,7 +84,8 @@ class TimelySender : public SenderController {
 
   const TimelyParameters parameters_;
   const Rate link_rate_, min_rate_, delta_;
-  const double base_rtt_;  // ns
+  const PortInfo port_;
+  double base_rtt_;  // ns
   Rate rate_;
   double acked_ = 0;  // since the last sample that counted
   bool sampled_ = false;

@@ -42,10 +42,8 @@ double WholeCap(double rate) { return static_cast<double>(std::max<int64_t>(stat
 
 TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& port, TitaPort& shared)
     : parameters_(parameters),
+      port_(port),
       sizes_(TitaSizesFor(parameters, port)),
-      core_parameters_(CoreParameters(parameters, sizes_)),
-      core_delay_(sizes_.rtt.Scaled(parameters.core_delay_rtts) + std::max(port.delay_error, Duration())),
-      queue_delay_(sizes_.rtt / 10 + std::max(port.delay_error, Duration())),
       local_group_(port.local_group),
       group_core_rate_(port.core_rate.bytes_per_second() * port.group_ports),
       shared_(shared),
@@ -53,7 +51,44 @@ TitaReceiver::TitaReceiver(const TitaParameters& parameters, const PortInfo& por
       control_bytes_seen_(shared.control_bytes_in),
       lambda_(sizes_.grant_rate),
       port_core_(PortCoreLimit(sizes_, port)) {
+  SetPort(port, Time());
+}
+
+void TitaReceiver::SetPort(const PortInfo& port, Time now) {
+  const uint64_t bucket_before = sizes_.bucket;
+  port_ = port;
+  PortInfo held = port;
+  if (held.receive_buffer_bytes > 0) held.receive_buffer_bytes += path_bytes_;
+  sizes_ = TitaSizesFor(parameters_, held);
+  core_parameters_ = CoreParameters(parameters_, sizes_);
+  const Duration delay_error = std::max(port.delay_error, Duration());
+  core_delay_ = sizes_.rtt.Scaled(parameters_.core_delay_rtts) + delay_error;
+  queue_delay_ = sizes_.rtt / 10 + delay_error;
   UpdateLimit();
+  if (sizes_.bucket == bucket_before) return;
+  const double growth = static_cast<double>(sizes_.bucket) / static_cast<double>(bucket_before);
+  const uint64_t least = std::min(2 * sizes_.grain, sizes_.bucket);
+  for (uint32_t id = 0; id < flows_.size(); ++id) {
+    Flow& flow = flows_[id];
+    if (!flow.in_use) continue;
+    flow.bucket = std::clamp(static_cast<uint64_t>(static_cast<double>(flow.bucket) * growth), least, sizes_.bucket);
+    Settle(id, now);
+  }
+  UpdateReady(now);
+}
+
+void TitaReceiver::OnBaseRtt(uint32_t id, Duration rtt, Time now) {
+  Flow* flow = Find(id);
+  if (flow == nullptr) return;
+  newest_now_ = std::max(newest_now_, now);
+  flow->base_rtt = rtt;
+  rtt_measured_ = true;
+  Duration longest;
+  for (const Flow& other : flows_) longest = std::max(longest, other.in_use ? other.base_rtt : Duration());
+  if (longest == port_.base_rtt) return;
+  PortInfo port = port_;
+  port.base_rtt = longest;
+  SetPort(port, now);
 }
 
 TitaReceiver::Flow* TitaReceiver::Find(uint32_t flow) {
@@ -297,11 +332,26 @@ void TitaReceiver::MaybeReissue(uint32_t id, Time now) {
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
 }
 
+// `rate`: of the last round trip. More than the lane can hold may be under way where the network holds it: what comes
+// in a round trip. It fades, as who rests for a moment goes on as before.
+void TitaReceiver::ReckonPath(double rate, Time now) {
+  const uint64_t buffer = port_.receive_buffer_bytes;
+  if (!rtt_measured_ || buffer == 0) return;
+  const uint64_t came = std::min(static_cast<uint64_t>(rate * sizes_.rtt.seconds()), kMaxBytes);
+  const uint64_t path = std::max(came, path_bytes_ / 8 * 7);
+  const uint64_t apart = std::max(path, path_bytes_) - std::min(path, path_bytes_);
+  if (apart <= buffer / 8) return;
+  path_bytes_ = path;
+  if (TitaSizesFor(parameters_, port_).budget_most < buffer) return;  // what the lane can hold is no bound
+  SetPort(port_, now);
+}
+
 void TitaReceiver::MeterDownlink(Time now, uint64_t wire_bytes) {
   const Duration elapsed = now - meter_start_;
   if (elapsed >= sizes_.rtt || elapsed < Duration()) {
     const double rate = elapsed > Duration() ? static_cast<double>(meter_bytes_) / elapsed.seconds() : 0;
     downlink_full_ = rate >= kFullDownlink * sizes_.grant_rate;
+    ReckonPath(rate, now);
     meter_start_ = now;
     meter_bytes_ = 0;
   }

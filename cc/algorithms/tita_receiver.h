@@ -9,6 +9,8 @@
 //   budget    the sum of charges stays within TitaSizes::Budget. A flow's charge is its credit that can still land
 //             and that it has a use for (up to demand_end), at most its bucket. Where other endpoints hand out credit
 //             for the port (CreditPool), what they have charged counts too, down to an equal part for each.
+//   path      where the round trip is measured, the sizes follow that of the farthest flow. What the lane can hold then
+//             bounds the budget beside what is under way in the network: what arrived in the last round trip.
 //   bucket    at most TitaSizes::bucket per flow. A flow that still holds credit from a check interval ago gets a
 //             bucket of what it delivered in that interval (two grains at least); it grows by a quarter of what
 //             arrives.
@@ -58,6 +60,7 @@ class TitaReceiver : public ReceiverController {
   void RemoveFlow(uint32_t flow, Time now) override;
   void OnDemand(uint32_t flow, uint64_t demand_end, Rate cap, Time now) override;
   void OnArrival(uint32_t flow, const ArrivalSample& sample) override;
+  void OnBaseRtt(uint32_t flow, Duration rtt, Time now) override;
   Time PollTimeout() const override;
   size_t PollGrants(Time now, std::span<Grant> out) override;
   // All credit that can still land, parked flows included.
@@ -93,6 +96,7 @@ class TitaReceiver : public ReceiverController {
     uint64_t trimmed = 0;                  // arrived as trimmed, not yet reported in lost_total
     uint64_t outstanding = 0, charge = 0;  // as last added to the totals
     uint64_t bucket = 0;
+    Duration base_rtt;                          // as measured; zero: not yet
     uint64_t arrived = 0;                       // bytes; what the sender says does not change it
     uint64_t check_due = 0, check_arrived = 0;  // what was to come, and had, when the check interval began
     uint64_t parked_arrived = 0;                // when it was last parked
@@ -131,6 +135,7 @@ class TitaReceiver : public ReceiverController {
 
   // tita_receiver.cc: what is known.
   Flow* Find(uint32_t flow);
+  void SetPort(const PortInfo& port, Time now);
   void UpdateTxTotal(Flow& flow, uint64_t tx_total);
   void Resolve(Flow& flow, uint64_t bytes);
   void Settle(uint32_t id, Time now);
@@ -143,6 +148,7 @@ class TitaReceiver : public ReceiverController {
   int64_t QueueingNanos(Flow& flow, const ArrivalSample& sample);
   void TellCore(uint32_t id, const ArrivalSample& sample);
   void MeterDownlink(Time now, uint64_t wire_bytes);
+  void ReckonPath(double rate, Time now);
   void ExpectOfCore(Group& group);
   uint32_t NewGroup();
 
@@ -177,10 +183,11 @@ class TitaReceiver : public ReceiverController {
   double CoreShare(uint32_t group, bool crosses_core) const;
 
   const TitaParameters parameters_;
-  const TitaSizes sizes_;
+  PortInfo port_;    // with the longest round trip measured
+  TitaSizes sizes_;  // of it
   CoreLimitParameters core_parameters_;
-  const Duration core_delay_;   // over the least seen: counts as a mark
-  const Duration queue_delay_;  // over the least seen: the packet has waited
+  Duration core_delay_;   // over the least seen: counts as a mark
+  Duration queue_delay_;  // over the least seen: the packet has waited
   const uint64_t local_group_;
   const double group_core_rate_;  // what the ports of the local group get of the core together; 0: not known
   TitaPort& shared_;
@@ -220,9 +227,10 @@ class TitaReceiver : public ReceiverController {
   std::vector<uint32_t> free_groups_;
   CoreLimit port_core_;
   uint32_t groups_with_several_ = 0, most_of_a_group_ = 0;  // flows that wanted credit at once; remote groups
-  bool mark_seen_ = false;
+  bool mark_seen_ = false, rtt_measured_ = false;
   Time meter_start_;
   uint64_t meter_bytes_ = 0;
+  uint64_t path_bytes_ = 0;  // payload under way in the network, as reckoned with (measured round trips only)
   bool downlink_full_ = false;
 };
 

@@ -20,17 +20,28 @@ TitaSender::TitaSender(const TitaParameters& parameters, const FlowInfo& flow, c
       link_rate_(LinkRate(port).bytes_per_second()),
       segment_(SegmentBytes(port)),
       segment_wire_(SegmentWireBytes(port)),
-      small_(parameters.unscheduled > 0 ? BdpScaled(port, BaseRtt(port, flow), parameters.unscheduled) : 0),
-      rtt_(BaseRtt(port, flow)),
-      train_(BaseRtt(port).Scaled(parameters.budget_floor)),
-      rate_of_credit_(static_cast<double>(segment_wire_) / static_cast<double>(segment_) / rtt_.seconds()),
       control_bytes_(port.control_packet_bytes),
+      port_(port),
       shared_(shared),
       uplink_id_(shared.uplink.Add()) {
+  SetBaseRtt(BaseRtt(port, flow), BaseRtt(port));
   Publish();
 }
 
 TitaSender::~TitaSender() { shared_.uplink.Remove(uplink_id_); }
+
+void TitaSender::SetBaseRtt(Duration rtt, Duration network_rtt) {
+  small_ = parameters_.unscheduled > 0 ? BdpScaled(port_, rtt, parameters_.unscheduled) : 0;
+  rtt_ = rtt;
+  train_ = network_rtt.Scaled(parameters_.budget_floor);
+  rate_of_credit_ = static_cast<double>(segment_wire_) / static_cast<double>(segment_) / rtt.seconds();
+}
+
+void TitaSender::OnBaseRtt(Duration rtt, Time) {
+  const Duration bounded = BaseRtt(port_, {.base_rtt = rtt});
+  SetBaseRtt(bounded, bounded);
+  Publish();
+}
 
 void TitaSender::OnSent(Time now, uint64_t tx_total, uint64_t in_flight_bytes) {
   const uint64_t covered = std::max(tx_total_, Limit());

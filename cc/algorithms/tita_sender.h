@@ -39,6 +39,7 @@ class TitaSender : public SenderController {
   void OnLoss(const LossSample& sample) override;
   void OnGrant(const GrantSample& sample) override;
   void OnBacklog(Time now, uint64_t backlog_bytes, uint64_t tx_total) override;
+  void OnBaseRtt(Duration rtt, Time now) override;
   Allowance allowance() const override { return allowance_; }
   Rate cap() const override;
   Time PollTimeout() const override;
@@ -46,6 +47,7 @@ class TitaSender : public SenderController {
 
  private:
   uint64_t Limit() const { return credit_end_ > unscheduled_end_ ? credit_end_ : unscheduled_end_; }
+  void SetBaseRtt(Duration rtt, Duration network_rtt);
   void StartFromIdle(Time now);
   void AllowUnscheduled(Time now);
   void RenewUnscheduled(Time now);
@@ -56,10 +58,11 @@ class TitaSender : public SenderController {
   const TitaParameters& parameters_;
   const double link_rate_;  // wire bytes per second
   const uint64_t segment_, segment_wire_;
-  const uint64_t small_;         // bytes that may go unscheduled in a round trip
-  const Duration rtt_, train_;   // train_: the receiver's budget at line rate
-  const double rate_of_credit_;  // wire bytes per second for each byte of credit, if spent in one round trip
+  uint64_t small_ = 0;         // bytes that may go unscheduled in a round trip
+  Duration rtt_, train_;       // train_: the receiver's budget at line rate
+  double rate_of_credit_ = 0;  // wire bytes per second for each byte of credit, if spent in one round trip
   const uint32_t control_bytes_;
+  const PortInfo port_;
   TitaPort& shared_;
   const uint32_t uplink_id_;
 

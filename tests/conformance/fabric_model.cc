@@ -241,7 +241,6 @@ void FabricModel::Arrive(const Packet& packet) {
     sample.marked_bytes = packet.marked ? packet.bytes : 0;
     sample.marked_packets = packet.marked ? 1 : 0;
     sample.rtt = now_ - packet.sent;
-    sample.min_rtt = base_rtt_;
     sample.in_flight_bytes = sender.in_flight;
     sample.backlogged = sender.left > 0;
     if (sender.controller->wants_telemetry()) sample.hops = std::span(packet.hop).first(packet.hops);

@@ -39,7 +39,6 @@ class SenderConformance : public ::testing::TestWithParam<AlgorithmUnderTest> {
             .acked_bytes = 4096,
             .acked_packets = 1,
             .rtt = Duration::Micros(14),
-            .min_rtt = Duration::Micros(14),
             .in_flight_bytes = 170'000,
             .backlogged = true};
   }

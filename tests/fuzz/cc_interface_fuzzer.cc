@@ -104,7 +104,6 @@ class Program {
         sample.acked_packets = static_cast<uint32_t>(input_.Number());
         sample.marked_packets = static_cast<uint32_t>(input_.Number());
         sample.rtt = input_.Span();
-        sample.min_rtt = input_.Span();
         sample.in_flight_bytes = input_.Number();
         const uint8_t shape = input_.Byte();
         sample.backlogged = (shape & 1) != 0;

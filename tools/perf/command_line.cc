@@ -67,6 +67,8 @@ void DeclareNetwork(CLI::App& app, PerfArguments& arguments) {
   app.add_option("--impair", arguments.impair,
                  "a bad network on purpose: loss=1%,dup=1%,reorder=5%,corrupt=1%,delay=100us,seed=7");
   app.add_option("--link-gbps", arguments.link_gbps, "rate of each port, where the driver does not state it");
+  app.add_option("--base-rtt", arguments.base_rtt_us,
+                 "us, round trip without queues that congestion control reckons with (default: measured)");
   app.add_option("--mtu", arguments.mtu, "bytes of the largest IP packet (default: the interface's)")
       ->check(WholeNumber());
   app.add_option("--progress", arguments.progress, "manual (default) or thread");
@@ -186,6 +188,11 @@ absl::StatusOr<api::ContextOptions> ToContextOptions(const PerfArguments& argume
   }
   if (!(arguments.link_gbps >= 0)) return absl::InvalidArgumentError("--link-gbps may be more than 0");
   if (arguments.link_gbps > 0) options.link_gbps = arguments.link_gbps;
+  if (arguments.base_rtt_us != 0 && !(arguments.base_rtt_us >= 1 && arguments.base_rtt_us <= 1e6)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--base-rtt ", arguments.base_rtt_us, " is in microseconds and may be 1 to 1000000"));
+  }
+  if (arguments.base_rtt_us != 0) options.base_rtt_us = arguments.base_rtt_us;
   if (arguments.mtu != 0) options.mtu = arguments.mtu;
   if (!arguments.progress.empty()) {
     if (arguments.progress != "manual" && arguments.progress != "thread") {

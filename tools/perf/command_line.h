@@ -25,7 +25,7 @@ struct PerfArguments {
   std::vector<std::string> cc_set;
   uint64_t iterations = 0, seed = 1;
   std::optional<uint64_t> warmup;
-  double seconds = 0, interval = 0, link_gbps = 0;
+  double seconds = 0, interval = 0, link_gbps = 0, base_rtt_us = 0;
   uint32_t window = 0, mtu = 0, engines = 0;
   std::optional<uint32_t> ranks;
   bool bidirectional = false, histogram = false;

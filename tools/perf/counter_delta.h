@@ -19,6 +19,10 @@ class CounterDelta {
 
   void AddTo(RankResult& result) const {
     for (const auto& [name, value] : session_.Counters()) {
+      if (name == "base_rtt_nanos") {  // a level
+        result.base_rtt_us = static_cast<double>(value) / 1e3;
+        continue;
+      }
       const auto found = before_.find(name);
       const uint64_t grown = value - (found == before_.end() ? 0 : found->second);
       if (grown > 0) result.counters[name] = grown;

@@ -44,6 +44,7 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
     all.checked_bytes += rank.checked_bytes;
     all.retransmits += rank.retransmits;
     all.retransmitted_bytes += rank.retransmitted_bytes;
+    all.base_rtt_us = std::max(all.base_rtt_us, rank.base_rtt_us);
     all.drops += rank.drops;
     all.impaired_bytes += rank.impaired_bytes;
     all.data_bytes += rank.data_bytes;
@@ -71,6 +72,7 @@ SizeReport JoinResults(const TestSpec& spec, const std::string& lane, uint64_t s
           {"retransmitted_bytes", all.retransmitted_bytes},
           {"data_bytes", all.data_bytes},
           {"impaired_bytes", all.impaired_bytes},
+          {"base_rtt_us", all.base_rtt_us},
           {"drops", all.drops},
           {"verified", report.verified},
           {"verified_bytes", all.checked_bytes},

@@ -16,6 +16,7 @@ nlohmann::json RankResult::ToJson() const {
           {"checked_bytes", checked_bytes},
           {"retransmits", retransmits},
           {"retransmitted_bytes", retransmitted_bytes},
+          {"base_rtt_us", base_rtt_us},
           {"drops", drops},
           {"impaired_bytes", impaired_bytes},
           {"data_bytes", data_bytes},
@@ -42,6 +43,7 @@ absl::StatusOr<RankResult> RankResult::FromJson(const std::string& text) {
     result.checked_bytes = json.value("checked_bytes", result.checked_bytes);
     result.retransmits = json.value("retransmits", result.retransmits);
     result.retransmitted_bytes = json.value("retransmitted_bytes", result.retransmitted_bytes);
+    result.base_rtt_us = json.value("base_rtt_us", result.base_rtt_us);
     result.drops = json.value("drops", result.drops);
     result.impaired_bytes = json.value("impaired_bytes", result.impaired_bytes);
     result.data_bytes = json.value("data_bytes", result.data_bytes);

@@ -27,6 +27,7 @@ struct RankResult {
   uint64_t checked_bytes = 0;         // payload bytes that this rank checked
   uint64_t retransmits = 0;           // packets sent again, in the whole test
   uint64_t retransmitted_bytes = 0;
+  double base_rtt_us = 0;                    // least round trip as this rank measured it last; 0: not
   uint64_t drops = 0;                        // packets dropped by this rank's ports or kernel, in the whole test
   uint64_t impaired_bytes = 0;               // bytes of packets lost or damaged on purpose on their way to this rank
   std::map<std::string, uint64_t> counters;  // all that grew in the whole test, by name

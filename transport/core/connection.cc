@@ -287,6 +287,7 @@ void Connection::HandleData(const wire::DataHeader& header, uint32_t port, std::
   if (!open()) return;
   NoteUse(now);
   receiver_.HandleData(header, port, packets, now);
+  MeasureRtt(static_cast<uint32_t>(packets.size()), now);
 }
 
 void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes, Time arrived, Time now) {
@@ -298,6 +299,14 @@ void Connection::HandlePlaced(uint32_t port, uint32_t immediate, uint32_t bytes,
   if (!open()) return;
   NoteUse(now);
   receiver_.HandlePlaced(port, immediate, bytes, arrived, now);
+  MeasureRtt(1, now);
+}
+
+// A receiver that hands out credit wants to know it, where no lane states it.
+void Connection::MeasureRtt(uint32_t packets, Time now) {
+  if (!context_->measures_rtt) return;
+  if (rtt_probe_ == nullptr) rtt_probe_ = std::make_unique<RttProbe>();
+  if (rtt_probe_->OnArrival(packets, now)) keepalive_.Ping();
 }
 
 void Connection::HandleFenceHeld(uint32_t port) {
@@ -377,7 +386,14 @@ void Connection::OnPing(uint32_t value) {
   pong_value_ = value;
 }
 
-void Connection::OnPong(uint32_t) {}  // that something was heard is all it says
+void Connection::OnPong(uint32_t value) {
+  if (!open() || rtt_probe_ == nullptr || !rtt_probe_->OnPong(value, context_->frames_arrived)) return;
+  const Duration rtt = rtt_probe_->rtt(), known = peer_.flow.base_rtt;
+  if (rtt > known - known / 8 && rtt < known + known / 8) return;
+  peer_.flow.base_rtt = rtt;
+  context_->counters.base_rtt_nanos = static_cast<uint64_t>(rtt.nanos());
+  receiver_.OnBaseRtt(rtt, context_->frames_now);
+}
 
 void Connection::HandleGone(const wire::PresencePacket& packet, Time now) {
   if (!open() || packet.connection != peer_.peer_connection || !keepalive_.OnGone(packet.token)) return;
@@ -435,7 +451,8 @@ size_t Connection::BuildControl(std::span<uint8_t> buffer, Time now) {
   send_abort_ = send_close_ack_ = false;
   if (std::exchange(send_pong_, false)) wire::WriteValue(writer, wire::FrameType::kPong, pong_value_);
   if (keepalive_.TakePing()) {
-    wire::WriteValue(writer, wire::FrameType::kPing, static_cast<uint32_t>(now.nanos()));
+    const auto value = rtt_probe_ != nullptr ? rtt_probe_->BeginPing(now) : static_cast<uint32_t>(now.nanos());
+    wire::WriteValue(writer, wire::FrameType::kPing, value);
   }
   if (open()) {
     // A close says once more what has arrived: an earlier acknowledgement may be lost, or come behind it.
@@ -571,9 +588,13 @@ void Connection::HandleTimeout(Time now) {
   }
   if (!released_ && now >= last_active_ + options.idle_after) {
     if ((sender_ == nullptr || sender_->idle()) && receiver_.idle()) {
-      if (sender_ != nullptr) memo_ = sender_->Memo();
+      if (sender_ != nullptr) {
+        memo_ = sender_->Memo();
+        if (const Duration rtt = sender_->base_rtt(); rtt > Duration()) peer_.flow.base_rtt = rtt;
+      }
       DropSender();
       receiver_.ReleaseIdleState(now);
+      rtt_probe_.reset();
       if (channel_ != nullptr) channel_->Release();
       released_ = true;
     } else {

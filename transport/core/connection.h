@@ -13,6 +13,7 @@
 #include "transport/core/context.h"
 #include "transport/core/keepalive.h"
 #include "transport/core/path_mtu_search.h"
+#include "transport/core/rtt_probe.h"
 #include "transport/core/rx/receiver.h"
 #include "transport/core/secure_channel.h"
 #include "transport/core/tx/sender.h"
@@ -201,6 +202,7 @@ class Connection final : private wire::FrameHandler {
   void ClosePeers();
   // Its packets are so much smaller than its ports' that more of them leave together.
   bool is_narrow() const;
+  void MeasureRtt(uint32_t packets, Time now);
 
   // First what every packet looks at, last what few do.
   CoreContext* context_;
@@ -223,6 +225,7 @@ class Connection final : private wire::FrameHandler {
   std::unique_ptr<SecureChannel> channel_;
   std::unique_ptr<Handshake> handshake_;  // only while it is being set up
   std::unique_ptr<ConnectionEvent> event_;
+  std::unique_ptr<RttProbe> rtt_probe_;  // while payload comes
   AckState acks_;
   PeerInfo peer_;
   Receiver receiver_;

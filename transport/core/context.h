@@ -42,6 +42,19 @@ struct Port {
   std::vector<uint32_t> free_flows;
 
   bool sends_bursts() const { return capabilities.burst_segments > 1; }
+  // Nobody states the round trip without queues.
+  bool measures_rtt() const { return capabilities.base_rtt == Duration(); }
+  // What controllers reckon with where `least` is the least round trip measured: an engine adds some of its own at both
+  // ends.
+  Duration BaseRtt(Duration least) const {
+    constexpr Duration kHostDelay = Duration::Micros(50);
+    return least + std::min(capabilities.delay_error, kHostDelay);
+  }
+  // `peer`: as known of the connection.
+  FlowInfo FlowOf(const FlowInfo& peer) const {
+    if (!measures_rtt() || peer.base_rtt == Duration()) return peer;
+    return {.remote_group = peer.remote_group, .base_rtt = BaseRtt(peer.base_rtt)};
+  }
 };
 
 struct CoreContext {
@@ -56,6 +69,7 @@ struct CoreContext {
   MemoryTable memory;
   BurstMemory burst_memory;
   std::vector<uint8_t> padding;  // zeros, as many as any port may have to send
+  bool measures_rtt = false;     // a port that hands out credit needs it
   DeviceCopies device_copies{&burst_memory};
   CompletionQueue completions{1};
   std::vector<Port> ports;
@@ -176,7 +190,7 @@ struct PeerInfo {
   uint16_t remote_ports : 4 = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)
   uint8_t ports = kAllPorts;  // bit per local port: those to use while one of them is fit
-  FlowInfo flow;              // group and base round trip
+  FlowInfo flow;              // group, and base round trip as stated, or the least measured
   Routes routes;
 
   static constexpr uint8_t kAllPorts = 0xff;

@@ -1,6 +1,6 @@
-// Counters of an endpoint. Each grows only, is written by the thread that polls the endpoint and may be read by any
-// other process through shared memory (api: counters page). Names, units and meanings: docs/counters.md, made from this
-// list.
+// Counters of an endpoint. Each grows only (but for levels, which say so), is written by the thread that polls the
+// endpoint and may be read by any other process through shared memory (api: counters page). Names, units and meanings:
+// docs/counters.md, made from this list.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,7 @@ namespace paceline {
   X(listen_overflows, "packets",                                                                                      \
     "connection requests left unanswered: as many as allowed wait to be accepted; the client asks again")             \
   X(paths_narrower, "connections", "connections that we set up over a path that takes smaller packets than our port") \
+  X(base_rtt_nanos, "ns", "least round trip measured last, of whichever connection (a level, not a count)")           \
   X(port_changes, "times", "ports that went down or came back")
 
 struct EndpointCounters {

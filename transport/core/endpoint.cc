@@ -50,6 +50,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.index = i;
     port.capabilities = ports[i].capabilities;
     port.address = ports[i].address;
+    if (options.base_rtt > Duration()) port.capabilities.base_rtt = options.base_rtt;
     port.info = MakePortInfo(context_, port.capabilities);
     port.info.port_index = i;
     if (i < options.credit_pools.size()) port.info.credit_pool = options.credit_pools[i];
@@ -57,6 +58,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     most_payload = std::max(most_payload, port.info.segment_bytes);
     most_padding = std::max(most_padding, port.capabilities.max_packet_bytes);
     port.receiver = context_.congestion_control->NewReceiver(port.info);
+    context_.measures_rtt |= port.receiver != nullptr && port.measures_rtt();
   }
   context_.burst_memory.SetMostPayload(most_payload);
   context_.padding.resize(most_padding);

@@ -72,7 +72,8 @@ struct EndpointOptions {
   bool prompt_acks = false;           // others too, where the sender waits for the completion: it asks for it
   Duration min_timeout = Duration::Millis(20);  // least retransmission time-out
   Duration min_probe = Duration::Micros(200);   // least time before a tail probe
-  Duration assumed_rtt = Duration::Micros(50);  // until measured, when the lane states none
+  Duration base_rtt;  // to the farthest peer without queues; zero: as the lane states it, or else measured
+  Duration assumed_rtt = Duration::Micros(50);  // until measured
   Rate assumed_link_rate = Rate::Gbps(100);     // when the lane states none
   uint64_t local_group = 0;  // of this endpoint, as EstablishedPeer::remote_group numbers groups; 0: not known
   Rate core_rate;            // what a port can take from other groups when all take theirs; zero: not known

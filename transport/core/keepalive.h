@@ -45,6 +45,9 @@ class Keepalive {
     return true;
   }
 
+  // Beside those that silence calls for: the round trip is to be measured.
+  void Ping() { ping_due_ = true; }
+
   Time last_heard() const { return last_heard_; }
   bool ping_due() const { return ping_due_; }
   bool TakePing() { return std::exchange(ping_due_, false); }

@@ -28,6 +28,9 @@ struct ContextOptions {
   std::vector<std::string> bind;
   uint32_t mtu = 0;      // PACELINE_MTU, bytes of the largest IP packet; 0: the interface's
   double link_gbps = 0;  // PACELINE_LINK_GBPS: of each port; 0: as the driver states it
+  // PACELINE_BASE_RTT_US: round trip to the farthest peer without queues, at most 1,000,000; 0: measured per
+  // connection.
+  double base_rtt_us = 0;
   // PACELINE_TRAFFIC_CLASS, 0 to 255: the byte of that name in the IP header, by which switches choose a queue (DSCP
   // times four). Its two lowest bits are ECN's: they are the transport's and not taken from here. Lanes without IP
   // ignore it.

@@ -124,6 +124,11 @@ Result<EngineOptions> ToEngineOptions(const ContextOptions& options, size_t engi
     endpoint.prompt_acks = true;
     endpoint.last_ack_delay = ToWaitOptions(options).crowded() ? kUnawaitedAckDelayWhereCrowded : kUnawaitedAckDelay;
   }
+  if (options.base_rtt_us != 0 && !(options.base_rtt_us >= 1 && options.base_rtt_us <= 1e6)) {
+    return Status(StatusCode::kInvalidArgument, absl::StrCat("base_rtt_us is ", options.base_rtt_us,
+                                                             "; it may be 1 to 1000000, or 0 to have it measured"));
+  }
+  endpoint.base_rtt = Duration::Nanos(static_cast<int64_t>(options.base_rtt_us * 1000));
   if (options.connect_timeout_ms != 0) endpoint.connect_timeout = Duration::Millis(options.connect_timeout_ms);
   if (options.peer_timeout_ms != 0) {
     endpoint.peer_timeout = Duration::Millis(options.peer_timeout_ms);

@@ -110,6 +110,7 @@ Result<ContextOptions> OptionsFromVariables(ContextOptions defaults,
   reader.Devices("PACELINE_BIND", options.bind);
   reader.Number("PACELINE_MTU", options.mtu);
   reader.Real("PACELINE_LINK_GBPS", options.link_gbps);
+  reader.Real("PACELINE_BASE_RTT_US", options.base_rtt_us);
   reader.Number("PACELINE_TRAFFIC_CLASS", options.traffic_class);
   reader.Text("PACELINE_DPDK_EAL", options.dpdk_eal);
   reader.Switch("PACELINE_VERBS_RELIABLE", options.verbs_reliable);

@@ -51,6 +51,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   setenv("PACELINE_CC_PARAMETERS", "a=1,b=x", 1);
   setenv("PACELINE_PROGRESS", "thread", 1);
   setenv("PACELINE_LINK_GBPS", "12.5", 1);
+  setenv("PACELINE_BASE_RTT_US", "1500.5", 1);
   setenv("PACELINE_PAYLOAD_CHECKSUM", "0", 1);
   setenv("PACELINE_PEER_TIMEOUT_MS", "1500", 1);
   setenv("PACELINE_ENGINES", "3", 1);
@@ -66,6 +67,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_EQ(options->congestion_control_parameters.at("b"), "x");
   EXPECT_EQ(options->progress, ProgressMode::kThread);
   EXPECT_DOUBLE_EQ(options->link_gbps, 12.5);
+  EXPECT_DOUBLE_EQ(options->base_rtt_us, 1500.5);
   EXPECT_FALSE(options->payload_checksum);
   EXPECT_EQ(options->peer_timeout_ms, 1500u);
   EXPECT_EQ(options->engines, 3u);
@@ -74,6 +76,7 @@ TEST_F(OptionsTest, EnvironmentGoesOverTheDefaults) {
   EXPECT_TRUE(ToLaneOptions(*options)->verbs_reliable);
   options->congestion_control_parameters.clear();
   EXPECT_EQ(ToEngineOptions(*options)->endpoint.unexpected_bytes, 0u);
+  EXPECT_EQ(ToEngineOptions(*options)->endpoint.base_rtt, Duration::Nanos(1'500'500));
   EXPECT_TRUE(ToEngineOptions(*options)->endpoint.ordered_placement);
 }
 
@@ -131,6 +134,11 @@ TEST_F(OptionsTest, BoundsAreChecked) {
   options.impair = "theft=1%";
   EXPECT_THAT(ToLaneOptions(options).status().message(), HasSubstr("theft"));
   options.impair.clear();
+  for (const double rtt : {0.5, 2e6, -1.0, std::nan("")}) {
+    options.base_rtt_us = rtt;
+    EXPECT_THAT(ToEngineOptions(options).status().message(), HasSubstr("1 to 1000000")) << rtt;
+  }
+  options.base_rtt_us = 0;
   for (const double gbps : {1e-300, 2e6, std::numeric_limits<double>::infinity(), -1.0, std::nan("")}) {
     options.link_gbps = gbps;
     EXPECT_THAT(ToLaneOptions(options).status().message(), HasSubstr("0.001 to 1000000")) << gbps;

@@ -118,6 +118,8 @@ class Receiver {
   bool PollGrant(wire::GrantFrame* frame);
 
   bool idle() const;
+  // The least round trip to the peer has been measured, or has changed.
+  void OnBaseRtt(Duration rtt, Time now);
   void ReleaseIdleState(Time now);
   size_t memory_bytes() const;
 

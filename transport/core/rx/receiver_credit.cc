@@ -24,9 +24,18 @@ CreditAccount& Receiver::OpenAccount(uint32_t port_index, Time now) {
       port.free_flows.pop_back();
       port.flow_owner[account.flow] = owner_;
     }
-    port.receiver->AddFlow(account.flow, peer_->flow, now);
+    port.receiver->AddFlow(account.flow, port.FlowOf(peer_->flow), now);
   }
   return account;
+}
+
+void Receiver::OnBaseRtt(Duration rtt, Time now) {
+  for (size_t i = 0; i < accounts_.size(); ++i) {
+    const Port& port = context_->ports[i];
+    if (accounts_[i].active && port.measures_rtt()) {
+      port.receiver->OnBaseRtt(accounts_[i].flow, port.BaseRtt(rtt), now);
+    }
+  }
 }
 
 void Receiver::DropAccounts(Time now) {

@@ -72,6 +72,7 @@ Duration ClassRecovery::Backoff(Duration delay) const {
 
 // After a time-out the questions go on for as long as the next one is away: what is lost by chance is heard of soon.
 bool ClassRecovery::ProbeIsNext(Duration probe, const RecoveryLimits& limits) const {
+  if (limits.others_arrive && !in_backoff()) return false;
   if (probes_ < kProbesBeforeTimeout) return true;
   return in_backoff() && probe * (int64_t{2} << std::min(probes_, kMaxProbes)) <= Backoff(Timeout(limits));
 }
@@ -79,6 +80,10 @@ bool ClassRecovery::ProbeIsNext(Duration probe, const RecoveryLimits& limits) co
 Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) const {
   if (outstanding_ == 0) return Time::Never();
   const Duration probe = ProbeDelay(ack_delay, limits);
+  if (limits.others_arrive && !in_backoff()) {
+    const Duration alone = rtt_.smoothed() + rtt_.variation() * 4 + ack_delay + limits.delay_error;
+    return silent_since_ + std::min(alone, Timeout(limits));
+  }
   const Duration delay = ProbeIsNext(probe, limits) ? probe * (int64_t{1} << std::min(probes_, kMaxProbes))
                                                     : std::max(Backoff(Timeout(limits)), probe * 4);
   return last_progress_ + std::min(delay, kLongestTimeout);

@@ -22,6 +22,10 @@ struct RecoveryLimits {
   Duration min_probe;      // least time before a tail probe
   Duration max_ack_delay;  // the peer's acknowledgements wait this long at most
   Duration usual_silence;  // the peer's pauses: a shorter one is no reason to ask
+  // What was sent a round trip after the last news by other ports has arrived: the peer is there and not at rest, and
+  // this port alone is silent, but for what its hosts may add to a delay.
+  bool others_arrive = false;
+  Duration delay_error;
 };
 
 class ClassRecovery {

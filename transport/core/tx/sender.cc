@@ -31,7 +31,8 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
       unacked_(2 * limits::kMaxOutstandingPackets, memo.next_psn),
       flows_(memo.flows.size()),
       floor_told_(memo.next_psn) {
-  recovery_.assign(context->ports.size() * kTrafficClasses, ClassRecovery(memo.rtt, memo.next_psn));
+  recovery_.assign(context->ports.size() * kTrafficClasses,
+                   ClassRecovery(RttEstimator(memo.smoothed_rtt), memo.next_psn));
   for (size_t i = 0; i < flows_.size(); ++i) {
     flows_[i].tx_total = memo.flows[i].tx_total;
     flows_[i].lost_total = memo.flows[i].lost_total;
@@ -176,7 +177,9 @@ Sender::Flow& Sender::OpenFlow(uint32_t remote_port, Time now) {
   Flow& flow = flows_[remote_port];
   if (flow.controller == nullptr) {
     const Port& port = context_->ports[peer_->LocalOf(remote_port)];
-    flow.controller = context_->congestion_control->NewSender(peer_->flow, port.info, now);
+    flow.controller = context_->congestion_control->NewSender(port.FlowOf(peer_->flow), port.info, now);
+    flow.base_rtt = Duration();
+    if (port.measures_rtt()) TellBaseRtt(flow, port.index, now);
     flow.credit_base = flow.tx_total;
     flow.had_backlog = false;
     flow.told_end = 0;
@@ -621,7 +624,7 @@ SenderMemo Sender::Memo() const {
   memo.next_match_sequence = next_match_sequence_;
   memo.clear_limit = clear_limit_;
   memo.next_psn = outstanding_.end();
-  memo.rtt = Rtt(peer_->first_port());
+  memo.smoothed_rtt = Rtt(peer_->first_port()).smoothed();
   for (const Flow& flow : flows_) memo.flows.push_back({flow.tx_total, flow.lost_total});
   return memo;
 }

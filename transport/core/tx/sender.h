@@ -37,7 +37,7 @@ namespace paceline {
 
 // What remains of the sending half of a connection while it has nothing to do: the counts that go on where they stood.
 struct SenderMemo {
-  explicit SenderMemo(Duration assumed_rtt) : rtt(assumed_rtt) {}
+  explicit SenderMemo(Duration assumed_rtt) : smoothed_rtt(assumed_rtt) {}
 
   struct Flow {
     uint64_t tx_total = 0, lost_total = 0;
@@ -46,7 +46,7 @@ struct SenderMemo {
   uint64_t next_match_sequence = 0;
   uint64_t clear_limit = 0;
   uint64_t next_psn = 1;
-  RttEstimator rtt;                    // of the first port
+  Duration smoothed_rtt;               // of the first port
   absl::InlinedVector<Flow, 1> flows;  // by the peer's port
 };
 
@@ -103,6 +103,8 @@ class Sender {
   void HandleTimeout(Time peer_heard_at, Time now);
   // Probes, time-outs and demands since the last news; grows with each, to some number.
   uint32_t questions_in_a_row() const;
+  // The least round trip through the first port, where the lane does not state it; zero: none measured.
+  Duration base_rtt() const;
   // Why the connection cannot go on, for people; empty: it can.
   std::string_view end_of_way() const { return end_of_way_; }
 
@@ -125,6 +127,7 @@ class Sender {
     Pacer pacer;
     Time next_send = Time::Never();  // the pacer lets the next packet go
     std::unique_ptr<SenderController> controller;
+    Duration base_rtt;  // as the controller was told; zero: not at all
   };
   enum class Blocked : uint8_t { kNo, kCredit, kWindow, kPacing };
   Flow& ActiveFlow(uint32_t remote_port, Time now) {
@@ -302,7 +305,10 @@ class Sender {
   }
   // Of packets that carry payload through this port, as far as is known.
   const RttEstimator& Rtt(uint32_t local_port) const;
+  Duration LeastRtt(uint32_t local_port) const;  // zero: none measured
+  void TellBaseRtt(Flow& flow, uint32_t local_port, Time now);
   RecoveryLimits Limits() const;
+  RecoveryLimits LimitsOf(uint32_t local_port, TrafficClass traffic_class) const;
   // Of a packet with so much payload.
   TrafficClass ClassOf(uint32_t local_port, uint32_t payload_bytes) const;
   // A tail probe is due as soon as the port has room.

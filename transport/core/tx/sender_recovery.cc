@@ -36,10 +36,43 @@ RecoveryLimits Sender::Limits() const {
           .usual_silence = quiet_.get()};
 }
 
+RecoveryLimits Sender::LimitsOf(uint32_t local_port, TrafficClass traffic_class) const {
+  RecoveryLimits limits = Limits();
+  if (context_->ports.size() == 1) return limits;
+  const ClassRecovery& recovery = Recovery(local_port, traffic_class);
+  const Time silent_for_long = recovery.silent_since() + recovery.rtt().smoothed();
+  for (size_t i = 0; i < recovery_.size(); ++i) {
+    const bool other_port = i / kTrafficClasses != local_port;
+    limits.others_arrive |= other_port && recovery_[i].newest_arrived_sent_at() > silent_for_long;
+  }
+  limits.delay_error = context_->ports[local_port].capabilities.delay_error;
+  return limits;
+}
+
 const RttEstimator& Sender::Rtt(uint32_t local_port) const {
   const RttEstimator& bulk = Recovery(local_port, TrafficClass::kBulk).rtt();
   const RttEstimator& brief = Recovery(local_port, TrafficClass::kShort).rtt();
   return bulk.measured() || !brief.measured() ? bulk : brief;
+}
+
+Duration Sender::LeastRtt(uint32_t local_port) const {
+  const RttEstimator& rtt = Rtt(local_port);
+  return rtt.measured() ? rtt.least() : Duration();
+}
+
+Duration Sender::base_rtt() const {
+  const uint32_t port = peer_->first_port();
+  return context_->ports[port].measures_rtt() ? LeastRtt(port) : Duration();
+}
+
+void Sender::TellBaseRtt(Flow& flow, uint32_t local_port, Time now) {
+  const Duration least = LeastRtt(local_port);
+  if (least == Duration()) return;
+  const Duration rtt = context_->ports[local_port].BaseRtt(least);
+  if (rtt > flow.base_rtt - flow.base_rtt / 8 && rtt < flow.base_rtt + flow.base_rtt / 8) return;
+  flow.base_rtt = rtt;
+  context_->counters.base_rtt_nanos = static_cast<uint64_t>(least.nanos());
+  flow.controller->OnBaseRtt(rtt, now);
 }
 
 TrafficClass Sender::ClassOf(uint32_t local_port, uint32_t payload_bytes) const {
@@ -72,9 +105,14 @@ Duration Sender::AckDelay() const {
 Time Sender::TimeoutAt() const {
   if (outstanding_count_ == 0) return Time::Never();
   const Duration ack_delay = AckDelay();
-  const RecoveryLimits limits = Limits();
   Time next = Time::Never();
-  for (const ClassRecovery& recovery : recovery_) next = std::min(next, recovery.TimeoutAt(ack_delay, limits));
+  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
+    for (const TrafficClass traffic_class : {TrafficClass::kBulk, TrafficClass::kShort}) {
+      const ClassRecovery& recovery = Recovery(port, traffic_class);
+      if (recovery.outstanding() == 0) continue;
+      next = std::min(next, recovery.TimeoutAt(ack_delay, LimitsOf(port, traffic_class)));
+    }
+  }
   return next;
 }
 
@@ -146,7 +184,7 @@ void Sender::HandleTimeout(Time peer_heard_at, Time now) {
   for (const Port& port : context_->ports) {
     for (const TrafficClass traffic_class : {TrafficClass::kBulk, TrafficClass::kShort}) {
       ClassRecovery& recovery = Recovery(port.index, traffic_class);
-      if (recovery.TimeoutAt(AckDelay(), Limits()) <= now) {
+      if (recovery.TimeoutAt(AckDelay(), LimitsOf(port.index, traffic_class)) <= now) {
         HandleTimeout(recovery, port.index, traffic_class, peer_heard_at, now);
       }
     }
@@ -170,7 +208,7 @@ bool Sender::AnyPortArrives() const {
 void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass traffic_class, Time peer_heard_at,
                            Time now) {
   const uint32_t timeouts_before = recovery.timeouts_in_a_row();
-  if (recovery.HandleTimeout(AckDelay(), Limits(), now)) {
+  if (recovery.HandleTimeout(AckDelay(), LimitsOf(port, traffic_class), now)) {
     ProbeLater(port, traffic_class);
     if (context_->ports[port].capabilities.remote_placement) write_probe_due_ |= static_cast<uint8_t>(1u << port);
     return;
@@ -316,7 +354,7 @@ void Sender::TakeNews(AckTotals& totals, Time now) {
       AckSample& sample = totals.Of(port);
       sample.now = now;
       const uint32_t local = peer_->LocalOf(port);
-      sample.min_rtt = Rtt(local).measured() ? Rtt(local).least() : context_->ports[local].info.base_rtt;
+      if (context_->ports[local].measures_rtt()) TellBaseRtt(flow, local, now);
       sample.in_flight_bytes = flow.in_flight;
       sample.backlogged = backlog() > 0;
       if (telemetry_news_ && telemetry_->port == port) sample.hops = std::span(telemetry_->hop).first(telemetry_->hops);
@@ -450,6 +488,9 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
   Outstanding& acked = outstanding_[psn];
   const Port& port = context_->ports[acked.local_port];
   if (!port.capabilities.keeps_path_order) return;
+  // Which of the short packets go ahead is not known.
+  const bool mixed = port.capabilities.overtaking == Overtaking::kShort;
+  if (mixed && acked.traffic_class == TrafficClass::kShort) return;
   const bool trusted = Recovery(acked.local_port, acked.traffic_class).trusts_path_order(now);
   uint64_t earlier = acked.previous_on_path;
   // What stands before this packet is judged now, or by time alone: later packets of the path need not look further

@@ -27,8 +27,7 @@ class NsccRccc : public ::testing::Test {
     sender_->OnAck({.now = now_,
                     .acked_bytes = segments * kSegment,
                     .acked_packets = static_cast<uint32_t>(segments),
-                    .rtt = Duration::Micros(14),
-                    .min_rtt = Duration::Micros(14)});
+                    .rtt = Duration::Micros(14)});
   }
   void Lose(uint64_t segments) {
     sender_->OnLoss({.now = now_,

@@ -30,8 +30,7 @@ class NsccTest : public ::testing::Test {
                     .marked_bytes = marked ? kSegment : 0,
                     .acked_packets = packets,
                     .marked_packets = marked ? 1u : 0u,
-                    .rtt = Duration::Nanos(static_cast<int64_t>(rtt_micros * 1000)),
-                    .min_rtt = Duration::Micros(14)});
+                    .rtt = Duration::Nanos(static_cast<int64_t>(rtt_micros * 1000))});
   }
   void Lose(int64_t after_micros, uint64_t segments, LossCause cause = LossCause::kTrimmed, uint64_t in_flight = 0) {
     now_ = now_ + Duration::Micros(after_micros);

@@ -24,7 +24,6 @@ class SwiftTest : public ::testing::Test {
                     .acked_bytes = 4096,
                     .acked_packets = 1,
                     .rtt = Duration::Nanos(static_cast<int64_t>(rtt_micros * 1000)),
-                    .min_rtt = Duration::Micros(14),
                     .in_flight_bytes = window(),
                     .backlogged = true});
   }

@@ -22,8 +22,7 @@ class TimelyTest : public ::testing::Test {
     sender_->OnAck({.now = now_,
                     .acked_bytes = bytes,
                     .acked_packets = 4,
-                    .rtt = Duration::Nanos(static_cast<int64_t>(rtt_micros * 1000)),
-                    .min_rtt = Duration::Micros(14)});
+                    .rtt = Duration::Nanos(static_cast<int64_t>(rtt_micros * 1000))});
   }
   double rate() const { return sender_->allowance().pacing_rate.gbps() / 100; }
 
