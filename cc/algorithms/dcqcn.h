@@ -16,8 +16,8 @@
 //   F               5         2         paper, section 5; run.py's 1, where a step counts once it is taken
 //   byte counter    10 MB     none      paper, section 5 (B); run.py has none
 //   g               1/256     1/256     paper, section 5; run.py
-//   rai             1/1000    1/5000    of the link rate. Paper, section 3.1: R_AI = 40 Mb/s at 40 Gb/s; run.py: 5 Mb/s
-//                                       for each 25 Gb/s
+//   rai             1/1000    1/5000    of the link rate. Paper: R_AI = 40 Mb/s at 40 Gb/s; run.py: 5 Mb/s for each
+//                                       25 Gb/s
 //   rhai            1/200     1/500     of the link rate. 200 Mb/s at 40 Gb/s in the simulator that the paper's first
 //                                       author published (ns3-rdma, mix/config.txt), as the paper's text has no
 //                                       number; run.py: 50 Mb/s for each 25 Gb/s
