@@ -128,6 +128,7 @@ class Loader {
     f.ecn_max_probability = Probability(reader, "ecn_max_probability", f.ecn_max_probability);
     f.trimming = reader.Bool("trimming", false);
     f.adaptive_routing = reader.Bool("adaptive_routing", false);
+    f.reroute_delay = MicrosToPicos(reader.Number("reroute_us", sim::PicosToMicros(f.reroute_delay), 0, kMaxMicros));
     sim::BufferConfig& b = f.buffers;
     b.shared = reader.Choice("buffer", "ports", {"ports", "shared"}) == "shared";
     b.shared_bytes = Bytes(reader, "shared_buffer_bytes", 0);
@@ -167,6 +168,7 @@ class Loader {
            {"mtu_bytes", f.mtu_bytes},
            {"header_bytes", f.header_bytes}};
     if (f.adaptive_routing) out["adaptive_routing"] = true;
+    if (reader.Has("reroute_us")) out["reroute_us"] = sim::PicosToMicros(f.reroute_delay);
     const bool tree = t.kind == sim::TopologyKind::kFatTree || rails;
     if (!topology_file.empty()) out["topology_file"] = topology_file;
     if (b.shared) {
@@ -355,6 +357,9 @@ class Loader {
     fault.target = reader.Text("target", "all");
     out["target"] = fault.target;
     scenario_.resolved["fault"].push_back(out);
+    if (kind == "link_down" || kind == "nic_down" || kind == "switch_reboot") {
+      scenario_.resolved["fabric"]["reroute_us"] = sim::PicosToMicros(scenario_.fabric.reroute_delay);
+    }
     scenario_.fabric.faults.push_back(fault);
     return reader.Finish();
   }

@@ -28,7 +28,8 @@ inline constexpr uint32_t kFencedWords = 32;               // of one answer to a
 
 inline constexpr uint64_t kDefaultUnexpectedBytes = 64ull << 20;  // payload held for sends that have no receive yet
 inline constexpr uint32_t kDefaultEagerBytes = 16384;             // sends up to this size need no matched receive
-inline constexpr uint32_t kMaxPendingAccepts = 1024;  // connection requests waiting for Accept, per endpoint
+// Connection requests that wait for Accept, per endpoint. A further one is left unanswered; its client asks again.
+inline constexpr uint32_t kMaxPendingAccepts = 1024;
 
 static_assert((kMaxOpenMessages & (kMaxOpenMessages - 1)) == 0);
 static_assert((kMaxOutstandingPackets & (kMaxOutstandingPackets - 1)) == 0);

@@ -13,7 +13,8 @@ constexpr Duration kRoundGrace = Duration::Millis(2);  // of a search, for answe
 constexpr uint8_t kRoundTries = 3;                     // of a search that got answers before
 constexpr Duration kFirstCloseRetry = Duration::Millis(20);
 constexpr uint8_t kCloseTries = 8;
-constexpr uint8_t kMostDoublings = 5;  // of a retry interval
+constexpr uint8_t kMostDoublings = 5;          // of a retry interval
+constexpr uint8_t kMostDoublingsAnswered = 3;  // of a request's, once the server has sent a cookie
 constexpr Duration kLinger = Duration::Seconds(1);
 
 }  // namespace
@@ -237,7 +238,16 @@ void Connection::FillRequest(wire::InitPacket* init, LaneAddress* address) const
 
 void Connection::AwaitAnswer(Time now) {
   handshake_->awaiting = true;
-  retry_at_ = now + kFirstRequestRetry * (int64_t{1} << tries_);
+  const auto after = [](uint8_t doublings) { return kFirstRequestRetry * (int64_t{1} << doublings); };
+  if (handshake_->cookie == wire::Cookie{}) {
+    retry_at_ = now + after(tries_);
+    return;
+  }
+  // The server lives, and leaves requests unanswered while too many wait for its application. Intervals are random, as
+  // thousands of clients may have begun together, and short: at least 14 tries within the default connect time-out.
+  const Duration half = after(std::min(tries_, kMostDoublingsAnswered)) / 2;
+  const uint64_t extra = context_->random.Below(static_cast<uint64_t>(half.nanos()));
+  retry_at_ = now + half + Duration::Nanos(static_cast<int64_t>(extra));
 }
 
 void Connection::OnCookie(const wire::Cookie& cookie, uint32_t bytes, Time now) {
@@ -359,7 +369,7 @@ void Connection::OnFenced(const wire::FencedFrame& frame) {
 
 void Connection::OnNotReady(uint32_t message) {
   Sender* sender = active_sender();
-  if (open() && sender != nullptr) sender->HandleNotReady(message);
+  if (open() && sender != nullptr) sender->HandleNotReady(message, context_->frames_now);
 }
 
 void Connection::OnPing(uint32_t value) {
@@ -503,7 +513,7 @@ bool Connection::HandleSenderTimeout(Time now) {
   if (SenderTimeout() > now) return true;
   Sender* sender = active_sender();
   const uint32_t before = sender->questions_in_a_row();
-  sender->HandleTimeout(now);
+  sender->HandleTimeout(keepalive_.last_heard(), now);
   if (sender->questions_in_a_row() > before) keepalive_.OnQuestion(now);
   return sender->end_of_way().empty();
 }
@@ -519,7 +529,9 @@ void Connection::HandleTimeout(Time now) {
         const CloseReason reason = handshake_->hint.value_or(CloseReason::kUnreachable);
         const std::string detail = handshake_->hint.has_value() ? handshake_->hint_detail
                                    : handshake_->pairs.empty()  ? "none of our ports reaches any address of the peer"
-                                                                : "no answer to the connection request";
+                                   : handshake_->cookie == wire::Cookie{}
+                                       ? "no answer to the connection request"
+                                       : "the peer answers, but did not accept the connection request in time";
         Finish(reason, OperationStatus::kPeerLost, false, detail, now);
       }
       return;  // the endpoint polls the request

@@ -55,6 +55,7 @@ struct CoreContext {
   Random random{1};
   MemoryTable memory;
   BurstMemory burst_memory;
+  std::vector<uint8_t> padding;  // zeros, as many as any port may have to send
   DeviceCopies device_copies{&burst_memory};
   CompletionQueue completions{1};
   std::vector<Port> ports;

@@ -62,6 +62,8 @@ namespace paceline {
   X(asks_sent, "packets", "questions to peers whether they have a connection")                                        \
   X(gones_sent, "packets", "answers that there is no such connection here")                                           \
   X(handshakes_refused, "times", "connection requests refused, by us or by the peer")                                 \
+  X(listen_overflows, "packets",                                                                                      \
+    "connection requests left unanswered: as many as allowed wait to be accepted; the client asks again")             \
   X(paths_narrower, "connections", "connections that we set up over a path that takes smaller packets than our port") \
   X(port_changes, "times", "ports that went down or came back")
 

@@ -59,7 +59,7 @@ Endpoint::Impl::Impl(const EndpointOptions& options, std::unique_ptr<CongestionC
     port.receiver = context_.congestion_control->NewReceiver(port.info);
   }
   context_.burst_memory.SetMostPayload(most_payload);
-  padding_.resize(most_padding);
+  context_.padding.resize(most_padding);
   slots_.emplace_back();  // slot 0 with generation 0 would give kNoConnection
   // What is still on its way to an endpoint that had this address before is not to meet a connection of this one.
   first_generation_ =

@@ -103,7 +103,7 @@ struct ConnectionRequest {
 enum class PassedOn : uint8_t {
   kNo,    // it is for this endpoint
   kYes,   // another one takes it (Endpoint::TakeRequest)
-  kFull,  // another one should, and has no room: it is refused
+  kFull,  // another one should, and has no room: it is left unanswered
 };
 
 // What the core needs from whoever owns the lanes. Calls come only from inside the endpoint's calls.

@@ -100,7 +100,8 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     case PassedOn::kYes:
       return;
     case PassedOn::kFull:
-      return RefuseRequest(request, CloseReason::kRefusedFull);
+      ++context_.counters.listen_overflows;
+      return;
   }
 }
 
@@ -140,10 +141,14 @@ void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::I
     ++context_.counters.rx_malformed;
     return;
   }
+  if (pending_requests_ >= limits::kMaxPendingAccepts) {  // the client asks again
+    ++context_.counters.listen_overflows;
+    return;
+  }
   if (ReachOf(std::span(init.hello.addresses).first(init.hello.ports)) == 0) {
     return refuse(CloseReason::kRefusedNoRoute);
   }
-  Connection* connection = pending_requests_ >= limits::kMaxPendingAccepts ? nullptr : NewConnection();
+  Connection* connection = NewConnection();
   if (connection == nullptr) return refuse(CloseReason::kRefusedFull);
   SetUp(*connection, listeners_.at(listener->second).setup);
   requests_[key] = {.connection = connection->id()};

@@ -322,7 +322,6 @@ class Endpoint::Impl {
   SecretNumbers secret_numbers_;
   std::optional<Identity> identity_;  // with a cluster key
   std::vector<uint8_t> decrypted_;    // payload of the packet that is being handled
-  std::vector<uint8_t> padding_;      // zeros, as many as any of our ports may have to send
   std::map<ReceiveQueueId, std::unique_ptr<ReceiveQueue>> receive_queues_;  // outlive the connections
   ReceiveQueueId next_receive_queue_ = 1;
   std::vector<Slot> slots_;

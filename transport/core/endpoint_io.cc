@@ -373,8 +373,9 @@ void Endpoint::Impl::PutHandshake(TxBurst& burst, size_t at, uint32_t peer, std:
   std::copy(packet.begin(), packet.end(), burst.headers[at].begin());
   SetControl(burst, at, peer, packet.size());
   if (padded_bytes <= packet.size()) return;
-  burst.segments[at].payload = padding_.data();
-  burst.segments[at].payload_bytes = static_cast<uint32_t>(std::min(padded_bytes - packet.size(), padding_.size()));
+  burst.segments[at].payload = context_.padding.data();
+  burst.segments[at].payload_bytes =
+      static_cast<uint32_t>(std::min(padded_bytes - packet.size(), context_.padding.size()));
 }
 
 size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now,

@@ -45,6 +45,7 @@ class Keepalive {
     return true;
   }
 
+  Time last_heard() const { return last_heard_; }
   bool ping_due() const { return ping_due_; }
   bool TakePing() { return std::exchange(ping_due_, false); }
 

@@ -29,6 +29,14 @@ namespace paceline {
 // Of a path whose MTU is 1,500 (IPv4 and UDP headers), which is that of most networks, whatever a port may send.
 inline constexpr uint32_t kUsualPacketBytes = 1472;
 
+// Which packets the network may send ahead of others on the same path: a packet that may overtake tells nothing of
+// those that it may have overtaken.
+enum class Overtaking : uint8_t {
+  kNone,
+  kControl,  // packets without payload (TxSegment::control): a queue of their own in switches
+  kShort,    // short packets, whatever is in them: routers that let acknowledgements go first
+};
+
 struct LaneCapabilities {
   uint32_t max_packet_bytes = 0;  // header and payload of the largest packet
   bool remote_placement = false;  // takes writes: the remote card places data by itself
@@ -42,6 +50,7 @@ struct LaneCapabilities {
   bool telemetry = false;  // switches report on themselves in packets that ask for it
   bool keeps_path_order =
       true;  // segments of one (peer, entropy) arrive in the order in which they were sent, if at all
+  Overtaking overtaking = Overtaking::kNone;
   bool path_may_be_narrower = false;  // links on the way may take less than max_packet_bytes, and drop what is larger
   bool this_machine_only = false;     // nobody on another machine can send to this lane
   bool shares_memory = false;         // whom it reaches, no other lane reaches faster: peers of this host

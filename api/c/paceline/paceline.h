@@ -164,7 +164,8 @@ typedef enum paceline_close_code {
   PACELINE_CLOSE_CODE_LARGEST = 0x7fffffff /* no code: lets C++ hold values of later versions, too */
 } paceline_close_code;
 
-/* Starts to listen. */
+/* Starts to listen. 1024 requests to connect wait for paceline_accept, over all listeners of an engine; clients beyond
+ * that ask again until their connect_timeout_ms ends. */
 paceline_result paceline_listen(paceline_context* context, paceline_listener** listener);
 
 /* Writes the listener's handle. */

@@ -238,7 +238,9 @@ class Context {
   RemoteMemory ExportMemoryFor(const Connection& connection, RegionId region) const;
 
   ReceiveQueue NewReceiveQueue();
-  // kAlreadyExists: there is a listener with this service. kInvalidArgument: the receive queue is another context's.
+  // 1024 requests to connect wait for Accept, over all listeners of an engine; clients beyond that ask again until
+  // their connect_timeout_ms ends. kAlreadyExists: there is a listener with this service. kInvalidArgument: the receive
+  // queue is another context's.
   Result<Listener> Listen(const ListenOptions& options = {});
   // Starts to connect; state() of the connection tells how it goes. Fails on a damaged handle, a receive queue of
   // another context, or at the bound.

@@ -118,7 +118,7 @@ TEST_F(RequestSpreaderTest, WhoKeepsOnAskingIsCountedAnewNowAndThen) {
   EXPECT_LE(got[0], 3) << "from before it was looked at again";
 }
 
-TEST_F(RequestSpreaderTest, AnEngineWithoutRoomHasItsRequestsRefused) {
+TEST_F(RequestSpreaderTest, ReportsAnEngineWithoutRoom) {
   engines_[1].full = engines_[2].full = true;
   std::array<int, 3> answers{};
   for (ConnectionId client = 1; client <= 9; ++client) {

@@ -93,7 +93,8 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
     if (IsChecked(first)) stretch = {stretch.begin(), std::find_if(stretch.begin(), stretch.end(), IsDamaged)};
     if (!stretch.empty()) {
       taken = HandleMessage(header, stretch, run) == Taken::kYes;
-      if (first.payload_bytes > 0) counters.rx_data_packets += stretch.size();
+      if (first.payload_bytes > 0 && header.kind != wire::MessageKind::kProbe)
+        counters.rx_data_packets += stretch.size();
       if (first.marked) ++counters.rx_marked;
     } else {
       ++counters.rx_bad_checksum;
@@ -118,7 +119,8 @@ size_t Receiver::HandleStretch(const wire::DataHeader& header, uint32_t port, St
     run.at_once |= (flags & wire::kAckNow) != 0 || first.marked || prompt;
     run.last |= (flags & wire::kLastOfBacklog) != 0;
   }
-  const uint64_t bytes = taken ? uint64_t{first.payload_bytes} * count : 0;
+  const bool padded = header.kind == wire::MessageKind::kProbe;
+  const uint64_t bytes = taken && !padded ? uint64_t{first.payload_bytes} * count : 0;
   ArrivalSample& sample = run.sample;
   if (bytes == 0) TellSaid(header, port, run, now);
   sample.bytes += bytes;

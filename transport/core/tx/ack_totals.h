@@ -17,6 +17,7 @@ class AckTotals {
   void Reset() {
     touched_ = 0;
     progress = false;
+    classes = 0;
   }
   AckSample& Of(uint32_t port) {
     if (!Has(port)) by_port_[port] = AckSample();
@@ -26,6 +27,7 @@ class AckTotals {
   bool Has(uint32_t port) const { return (touched_ >> port & 1) != 0; }
 
   bool progress = false;  // something arrived of which that was not known
+  uint16_t classes = 0;   // of these classes: bit per local port and traffic class
 
  private:
   std::array<AckSample, limits::kMaxPorts> by_port_;

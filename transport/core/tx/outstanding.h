@@ -2,6 +2,7 @@
 // again gets a new one, so an acknowledgement always says which copy arrived.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cc/congestion_control.h"
@@ -10,6 +11,11 @@
 namespace paceline {
 
 struct TxMessage;
+
+// What a network may tell apart, and send ahead of what it tells apart from it: packets of one class through one port
+// keep pace with each other. `kShort` may overtake `kBulk`, never the other way round.
+enum class TrafficClass : uint8_t { kBulk, kShort };
+inline constexpr size_t kTrafficClasses = 2;
 
 struct Outstanding {
   enum class State : uint8_t {
@@ -21,8 +27,9 @@ struct Outstanding {
   };
   enum class Kind : uint8_t { kSegment, kAnnouncement, kProbe, kBundle };
 
-  TxMessage* message = nullptr;   // null: probes, bundles, and once resolved
-  Time sent_at;                   // kGhost: when the other copy was sent
+  TxMessage* message = nullptr;  // null: probes, bundles, and once resolved
+  Time sent_at;
+  Time lost_at;                   // when the verdict fell: its late arrival is awaited for some time from then on
   uint64_t offset = 0;            // of the segment in its message; kBundle: number of its first message
   uint64_t next = 0;              // in a PsnList; kGhost, but of a bundle: the packet that went instead
   uint64_t previous_on_path = 0;  // packet sent before on the same path; 0: none
@@ -31,6 +38,7 @@ struct Outstanding {
   uint16_t messages = 0;  // of a bundle
   uint8_t local_port = 0;
   uint8_t remote_port = 0;
+  TrafficClass traffic_class = TrafficClass::kBulk;
   State state = State::kResolved;
   Kind kind = Kind::kSegment;
   bool counted = false;                   // in Sender::retransmit_bytes_

@@ -30,9 +30,8 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
       outstanding_(limits::kMaxOutstandingPackets, memo.next_psn),
       unacked_(2 * limits::kMaxOutstandingPackets, memo.next_psn),
       flows_(memo.flows.size()),
-      rtt_(memo.rtt),
-      reorder_scan_(memo.next_psn),
       floor_told_(memo.next_psn) {
+  recovery_.assign(context->ports.size() * kTrafficClasses, ClassRecovery(memo.rtt, memo.next_psn));
   for (size_t i = 0; i < flows_.size(); ++i) {
     flows_[i].tx_total = memo.flows[i].tx_total;
     flows_[i].lost_total = memo.flows[i].lost_total;
@@ -86,7 +85,8 @@ void Sender::FailAll(OperationStatus status) {
   stuck_at_ = next_send_ = fence_at_ = Time::Never();
   state_->demand_pending = state_->fence_pending = 0;
   state_->ready_ports = 0;
-  probe_due_ = 0;
+  probe_due_ = {};
+  write_probe_due_ = floor_probe_due_ = 0;
 }
 
 bool Sender::UsesRegion(RegionId region) const {
@@ -191,8 +191,6 @@ PathPolicy& Sender::OpenPaths(uint32_t local_port) {
     uint32_t offered = 1;
     for (const Port& port : context_->ports) offered = std::max(offered, port.capabilities.entropies);
     entropies_ = std::clamp(std::min(context_->options.entropies, offered), 1u, limits::kMaxEntropies);
-    last_on_path_.assign(context_->ports.size() * entropies_, 0);
-    if (context_->ports[peer_->first_port()].capabilities.remote_placement) last_write_on_path_ = last_on_path_;
   }
   if (policies_[local_port] == nullptr) {
     const uint32_t entropies =
@@ -268,13 +266,15 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   size_t filled = 0;
   // What rests gets no probes and announcements either, but for writes, whose paths are asked one by one.
   const bool usable = MayUse(port, now);
-  if (!usable && !context_->ports[port].capabilities.remote_placement) return 0;
-  if (probe_due_ >> port & 1) filled += EmitProbes(port, burst, at, room, now);
+  const bool writes = context_->ports[port].capabilities.remote_placement;
+  if (AnyProbeDue(port) && (usable || writes)) filled += EmitProbes(port, burst, at, room, now);
   if (!usable && filled < room) filled += EmitTrial(port, burst, at + filled, now);
   if (!announce_.empty() && usable) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, usable, burst, at + filled, room - filled, now);
-  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) probe_due_ |= 1u << port;
-  if (!announce_.empty() || probe_due_ != 0) {
+  if (outstanding_.begin() - floor_told_ > kFloorLag && outstanding_count_ > 0) {
+    floor_probe_due_ |= static_cast<uint8_t>(1u << port);
+  }
+  if (!announce_.empty() || any_probe_due()) {
     state_->ready_ports |= static_cast<uint8_t>(AllPorts() & ~(usable ? 0u : 1u << port));
   }
   ArmStuckTimer(now);
@@ -282,41 +282,92 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
 }
 
 size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
-  probe_due_ &= outstanding_count_ > 0 ? ~(1u << port) : 0u;
+  const auto bit = static_cast<uint8_t>(1u << port);
+  uint8_t down = 0;
   for (const Port& other : context_->ports) {  // what is due through a port that is down is due again later
-    if (!other.up) probe_due_ &= ~(1u << other.index);
+    if (!other.up) down |= static_cast<uint8_t>(1u << other.index);
   }
-  next_path_probe_ = now + ProbeDelay();
+  const auto take = [&](uint8_t& due) {
+    const bool is_due = (due & bit) != 0;
+    due &= static_cast<uint8_t>(~(bit | down));
+    return is_due;
+  };
+  next_path_probe_ = now + ProbeDelay(port);
   size_t filled = 0;
-  if ((tell_floor_ || outstanding_.begin() - floor_told_ > kFloorLag) && RoomFor(outstanding_.begin())) {
+  const bool floor_due = take(floor_probe_due_);
+  if ((floor_due || tell_floor_) && RoomFor(outstanding_.begin())) {
     Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
+    packet.traffic_class = ClassOf(port, 0);
     packet.entropy = Paths(port).Next();
     Emit(packet, burst, at, now);
     tell_floor_ = false;
-    if (++filled == room) probe_due_ |= 1u << port;  // the paths have their turn next
+    ++filled;
   }
-  uint64_t probed_paths[4] = {};  // of one port: entropies that have their probe, for lanes with remote placement
+  for (const TrafficClass traffic_class : {TrafficClass::kBulk, TrafficClass::kShort}) {
+    uint8_t& due = probe_due_[static_cast<size_t>(traffic_class)];
+    if ((due & bit) == 0) continue;
+    if (filled == room) return filled;  // its turn is next
+    take(due);
+    filled += EmitTailProbe(port, traffic_class, burst, at + filled, now);
+  }
+  if ((write_probe_due_ & bit) == 0 || filled == room) return filled;
+  take(write_probe_due_);
+  return filled + EmitWriteProbes(port, burst, at + filled, room - filled, now);
+}
+
+// It goes the way of packets of this class with so much payload.
+Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32_t bytes) {
+  Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
+  packet.traffic_class = traffic_class;
+  const bool by_size = context_->ports[port].capabilities.overtaking == Overtaking::kShort;
+  if (by_size && traffic_class == TrafficClass::kBulk) packet.padding = bytes;
+  packet.entropy = Paths(port).Next();
+  packet.ack_from = 0;
+  return packet;
+}
+
+// One packet tells all: what was sent before it by a reordering window is judged by it. It goes another way than the
+// oldest packet, whose way may be dead.
+size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, TxBurst& burst, size_t at, Time now) {
+  const ClassRecovery& recovery = Recovery(port, traffic_class);
+  uint64_t psn = std::max(recovery.scan(), outstanding_.begin());
+  const auto is_asked_for = [&](const Outstanding& entry) {
+    return entry.state == Outstanding::State::kOutstanding && entry.local_port == port && !entry.written &&
+           entry.traffic_class == traffic_class;
+  };
+  while (psn < outstanding_.end() && !is_asked_for(outstanding_[psn])) ++psn;
+  if (psn == outstanding_.end() || !RoomFor(psn)) return 0;
+  const Outstanding oldest = outstanding_[psn];
+  Packet packet = ProbeOf(port, traffic_class, oldest.bytes > 0 ? oldest.bytes : peer_->segment_bytes);
+  if (packet.entropy == oldest.entropy) packet.entropy = Paths(port).Next();
+  Emit(packet, burst, at, now);
+  ++context_->counters.tail_probes;
+  return 1;
+}
+
+// Of writes each path is asked by itself.
+size_t Sender::EmitWriteProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
+  size_t filled = 0;
+  uint64_t probed_paths[4] = {};  // entropies that have their probe
   const uint64_t end = outstanding_.end();
   for (uint64_t psn = outstanding_.begin(); psn < end && filled < room; ++psn) {
     const Outstanding entry = outstanding_[psn];
-    if (entry.state != Outstanding::State::kOutstanding || AwaitsFence(entry)) continue;
-    if (entry.written) {
-      if (entry.local_port != port) continue;
-      uint64_t& seen = probed_paths[entry.entropy / 64 % 4];
-      const uint64_t bit = uint64_t{1} << (entry.entropy % 64);
-      if (seen & bit) continue;
-      seen |= bit;
+    if (entry.state != Outstanding::State::kOutstanding || AwaitsFence(entry) || !entry.written ||
+        entry.local_port != port) {
+      continue;
     }
+    uint64_t& seen = probed_paths[entry.entropy / 64 % 4];
+    const uint64_t bit = uint64_t{1} << (entry.entropy % 64);
+    if (seen & bit) continue;
+    seen |= bit;
     if (!RoomFor(psn)) break;
     Packet packet{
         .kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port), .entropy = entry.entropy};
     packet.ack_from = 0;
-    packet.write = entry.written;
+    packet.write = true;
     Emit(packet, burst, at + filled, now);
     ++filled;
     ++context_->counters.tail_probes;
-    if (!entry.written) probe_due_ = 0;
-    if (!entry.written) break;  // one packet tells all: what was sent before it by a reordering window is judged by it
   }
   return filled;
 }
@@ -328,6 +379,7 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
     if (message == nullptr) break;
     message->announced = true;
     Packet packet{.message = message, .kind = Outstanding::Kind::kAnnouncement};
+    packet.traffic_class = ClassOf(port, 0);
     if (message->asks_for_ack && message->kind == wire::MessageKind::kWrite) {
       packet.ack_from = 0;  // what it announces has no header
     }
@@ -367,7 +419,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   while (filled < room && outstanding_.size() < outstanding_.bound()) {
     if (filled >= quantum && (blocked != Blocked::kNo || SegmentsToEnd(room - filled) == 0)) break;
     Packet packet{.local_port = static_cast<uint8_t>(port)};
-    const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit() : PsnList::kNone;
+    const uint64_t lost = blocked == Blocked::kNo ? PeekRetransmit(now) : PsnList::kNone;
     if (lost != PsnList::kNone) {
       if (!RoomFor(lost)) break;
       const Outstanding& entry = outstanding_[lost];
@@ -402,6 +454,11 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
         continue;
       }
     }
+    if (!Recovery(port, ClassOf(port, packet.bytes)).may_send()) {  // it is to be seen first whether any arrives
+      if (blocked == Blocked::kNo) blocked = Blocked::kWindow;
+      if (singles_.empty() || packet.message == singles_.front()) break;
+      continue;
+    }
     if (in_burst >= burst_limit) {
       if (filled < quantum) entropy = Paths(port).Next();
       in_burst = 0;
@@ -423,12 +480,13 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       Outstanding& entry = outstanding_[lost];
       Uncount(entry);
       entry.state = Outstanding::State::kGhost;
-      entry.sent_at = now;
       entry.message = nullptr;
       ++context_->counters.retransmits;
       context_->counters.retransmitted_bytes += packet.bytes;
     } else {
-      packet.count = RunLength(packet, flow, allowance, std::min<size_t>(room - filled, burst_limit - in_burst));
+      packet.count = Recovery(port, ClassOf(port, packet.bytes)).in_backoff()
+                         ? 1
+                         : RunLength(packet, flow, allowance, std::min<size_t>(room - filled, burst_limit - in_burst));
     }
     if (packet.bytes > 0) {
       const int64_t wire_bytes = packet.bytes + local.info.overhead_bytes;
@@ -464,6 +522,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     packet.ack_from =
         packet.retransmission ? 0 : FirstToAsk(packet.count, packet.bytes, allowance.window_bytes, flow.in_flight);
     if (asks_for_ack) packet.ack_from = std::min(packet.ack_from, packet.count - 1);
+    packet.traffic_class = ClassOf(port, packet.bytes);
     flow.tx_total += bytes;
     flow.in_flight += bytes;
     Emit(packet, burst, at + filled, now);
@@ -528,7 +587,7 @@ uint32_t Sender::RunLength(const Packet& packet, const Flow& flow, const Allowan
 
 bool Sender::NeedsPort() const {
   return !new_.empty() || !answers_.empty() || !singles_.empty() || !sending_.empty() || !retransmit_.empty() ||
-         !announce_.empty() || probe_due_ != 0 || !stuck_at_.is_never() ||
+         !announce_.empty() || any_probe_due() || !stuck_at_.is_never() ||
          outstanding_.begin() - floor_told_ > kFloorLag;
 }
 
@@ -545,7 +604,7 @@ void Sender::ArmStuckTimer(Time now) {
   if (stuck_backoff_ == 0) stuck_since_ = now;
   // Where many share the receiver, the turn of each comes seldom.
   const Duration most = Duration::Seconds(1);
-  const Duration patience = std::min(std::max(ProbeDelay(), credit_waits_.get() * 5 / 4), most);
+  const Duration patience = std::min(std::max(ProbeDelay(peer_->first_port()), credit_waits_.get() * 5 / 4), most);
   stuck_at_ = now + std::min(patience * (int64_t{1} << stuck_backoff_), most);
 }
 
@@ -562,16 +621,17 @@ SenderMemo Sender::Memo() const {
   memo.next_match_sequence = next_match_sequence_;
   memo.clear_limit = clear_limit_;
   memo.next_psn = outstanding_.end();
-  memo.rtt = rtt_;
+  memo.rtt = Rtt(peer_->first_port());
   for (const Flow& flow : flows_) memo.flows.push_back({flow.tx_total, flow.lost_total});
   return memo;
 }
 
 size_t Sender::memory_bytes() const {
-  size_t bytes = sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
-                 flows_.capacity() * sizeof(Flow) +
-                 (last_on_path_.capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
-                 policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
+  size_t bytes =
+      sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
+      flows_.capacity() * sizeof(Flow) + recovery_.capacity() * sizeof(ClassRecovery) +
+      (last_on_path_[0].capacity() + last_on_path_[1].capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
+      policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
   return bytes;
 }
 

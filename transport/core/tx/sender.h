@@ -23,6 +23,7 @@
 #include "transport/core/path/path_policy.h"
 #include "transport/core/path/port_health.h"
 #include "transport/core/rx/ack_state.h"
+#include "transport/core/tx/class_recovery.h"
 #include "transport/core/tx/message.h"
 #include "transport/core/tx/outstanding.h"
 #include "transport/core/tx/pacer.h"
@@ -45,7 +46,7 @@ struct SenderMemo {
   uint64_t next_match_sequence = 0;
   uint64_t clear_limit = 0;
   uint64_t next_psn = 1;
-  RttEstimator rtt;
+  RttEstimator rtt;                    // of the first port
   absl::InlinedVector<Flow, 1> flows;  // by the peer's port
 };
 
@@ -80,7 +81,7 @@ class Sender {
   void HandleAck(const wire::AckFrame& frame, Time arrived, Time now);
   void HandleGrant(const wire::GrantFrame& frame, Time now);
   void HandleTrimmed(const wire::TrimmedFrame& frame, Time now);
-  void HandleNotReady(uint32_t message_bits);
+  void HandleNotReady(uint32_t message_bits, Time now);
   // What had arrived of the writes to a port of the peer; the others never will.
   void HandleFenced(const wire::FencedFrame& frame, Time now);
 
@@ -99,9 +100,9 @@ class Sender {
 
   // Changes only with a call of a member that is not const.
   Time PollTimeout() const;
-  void HandleTimeout(Time now);
+  void HandleTimeout(Time peer_heard_at, Time now);
   // Probes, time-outs and demands since the last news; grows with each, to some number.
-  uint32_t questions_in_a_row() const { return probes_ + backoff_ + stuck_backoff_; }
+  uint32_t questions_in_a_row() const;
   // Why the connection cannot go on, for people; empty: it can.
   std::string_view end_of_way() const { return end_of_way_; }
 
@@ -159,7 +160,7 @@ class Sender {
   void TellBacklogs(Time now);
   void TellBacklog(Flow& flow, Time now);
   uint64_t backlog() const { return unsent_bytes_ + retransmit_bytes_; }
-  uint64_t PeekRetransmit();
+  uint64_t PeekRetransmit(Time now);
   uint64_t TakeFromFront(PsnList& list);
   // What goes into one packet; or into a run of them, which differ only in what part of the message they have: they
   // follow each other on one path, none is sent again or written, and no acknowledgement rides on them.
@@ -171,6 +172,8 @@ class Sender {
     uint64_t offset = 0;               // of the first
     uint32_t bytes = 0;                // of each
     const uint8_t* payload = nullptr;  // null with bytes > 0: phantom
+    uint32_t padding = 0;              // of a probe, so that it is of the class that it asks about
+    TrafficClass traffic_class = TrafficClass::kBulk;
     uint8_t local_port = 0;
     uint16_t entropy = 0;
     bool retransmission = false;
@@ -192,6 +195,7 @@ class Sender {
   uint32_t RunLength(const Packet& packet, const Flow& flow, const Allowance& allowance, size_t room) const;
   void Emit(const Packet& packet, TxBurst& burst, size_t at, Time now);
   uint64_t Track(const Packet& packet, Time now);
+  uint64_t& LastOnPath(const Packet& packet);
   void Schedule(const Packet& packet, uint64_t psn, std::span<TxSegment> run, Time now);
   void StampRun(const Packet& packet, const wire::DataHeader& header, bool checked, TxBurst& burst, size_t at);
   void EmitWrite(const Packet& packet, uint64_t psn, TxSegment& segment);
@@ -199,6 +203,9 @@ class Sender {
   bool MayRide(const Packet& packet) const;
   size_t EncodeRidingAck(std::span<uint8_t> room, Time now);
   [[gnu::cold]] size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  Packet ProbeOf(uint32_t port, TrafficClass traffic_class, uint32_t bytes);
+  [[gnu::cold]] size_t EmitTailProbe(uint32_t port, TrafficClass traffic_class, TxBurst& burst, size_t at, Time now);
+  [[gnu::cold]] size_t EmitWriteProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
@@ -211,7 +218,7 @@ class Sender {
   bool FillBundle(Packet& packet);
   void BundleAcked(const Outstanding& bundle);
   [[gnu::cold]] void BundleAckedLate(const Outstanding& bundle);
-  [[gnu::cold]] void BundleLost(uint64_t psn, Time now);
+  [[gnu::cold]] void BundleLost(uint64_t psn);
 
   // sender_device.cc
   // The key of the memory that the message is in, on the lane of this port; 0: its card did not take it.
@@ -252,8 +259,7 @@ class Sender {
   static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";
   static constexpr std::string_view kNothingArrives =
       "no data arrives, though the peer answers: its path may take smaller packets than it did";
-  // `rtt`: of the newest packet; zero: none.
-  void TakeNews(AckTotals& totals, Duration rtt, Time now);
+  void TakeNews(AckTotals& totals, Time now);
   [[gnu::cold]] void RetryHeld();
   [[gnu::cold]] void ResetSilentPaths();
   void OnPacketsAcked(uint64_t psn, uint64_t end, bool marked, AckTotals& totals, Time now);
@@ -264,28 +270,55 @@ class Sender {
   void DetectPathGaps(uint64_t psn, Time now);
   [[gnu::cold]] void Unneeded(Outstanding& entry);
   void DetectReordered(Time now);
+  void DetectReordered(uint32_t port, TrafficClass traffic_class, Time lost_before, Time now);
+  void NoteArrived(const Outstanding& entry, Time sent_at, AckTotals& totals);
+  [[gnu::cold]] void HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass traffic_class,
+                                   Time peer_heard_at, Time now);
+  // Of what is outstanding.
+  bool AnyClassArrives(uint32_t local_port) const;
+  bool AnyPortArrives() const;
   void SegmentsAcked(TxMessage* message, Outstanding::Kind kind, uint64_t count);
   void MaybeFinish(TxMessage* message);
   void Finish(TxMessage* message, OperationStatus status);
   void ResolvePacketsOf(TxMessage* message);
-  void AdvanceBase();
+  void AdvanceBase(Time now);
   void Enqueue(PsnList& list, uint64_t psn);
   bool TakeOut(PsnList& list, uint64_t psn);
-  void OldestFirst();
+  void OldestFirst(Time now);
   [[gnu::cold]] void QueueRetransmit(uint64_t psn);  // of a message that is not held
   void Uncount(Outstanding& entry);                  // it is not to be sent again, or not yet
   uint64_t& UnfinishedBeside(uint64_t sequence);
   void CompleteFlushes();
   // Of the packets outstanding: when to ask, or to take them for lost.
   Time TimeoutAt() const;
+  static size_t IndexOf(uint32_t local_port, TrafficClass traffic_class) {
+    return local_port * kTrafficClasses + static_cast<size_t>(traffic_class);
+  }
+  ClassRecovery& Recovery(uint32_t local_port, TrafficClass traffic_class) {
+    return recovery_[IndexOf(local_port, traffic_class)];
+  }
+  const ClassRecovery& Recovery(uint32_t local_port, TrafficClass traffic_class) const {
+    return recovery_[IndexOf(local_port, traffic_class)];
+  }
+  // Of packets that carry payload through this port, as far as is known.
+  const RttEstimator& Rtt(uint32_t local_port) const;
+  RecoveryLimits Limits() const;
+  // Of a packet with so much payload.
+  TrafficClass ClassOf(uint32_t local_port, uint32_t payload_bytes) const;
+  // A tail probe is due as soon as the port has room.
+  void ProbeLater(uint32_t port, TrafficClass traffic_class) {
+    probe_due_[static_cast<size_t>(traffic_class)] |= static_cast<uint8_t>(1u << port);
+  }
+  bool AnyProbeDue(uint32_t port) const {
+    return ((probe_due_[0] | probe_due_[1] | write_probe_due_ | floor_probe_due_) >> port & 1) != 0;
+  }
+  bool any_probe_due() const { return (probe_due_[0] | probe_due_[1] | write_probe_due_ | floor_probe_due_) != 0; }
   void ArmStuckTimer(Time now);
   // A port that looks at it now could find something to do.
   bool NeedsPort() const;
   uint8_t AllPorts() const { return peer_->reach; }
-  Duration ReorderWindow() const;
   Duration AckDelay() const;
-  Duration ProbeDelay() const;
-  Duration Timeout() const;
+  Duration ProbeDelay(uint32_t local_port) const;
 
   CoreContext* context_;
   const PeerInfo* peer_;
@@ -317,33 +350,27 @@ class Sender {
 
   std::vector<Flow> flows_;                            // by the peer's port
   std::vector<std::unique_ptr<PathPolicy>> policies_;  // by local port
-  std::vector<uint64_t> last_on_path_;                 // packets: psn + 1 by local port and entropy
-  // The same of writes: a card may send them on a queue of their own, where no packet says anything of their order.
+  // By local port and entropy the newest packet that went there; 0: none. Of each class by itself, and of writes: a
+  // card may send them on a queue of their own, where no packet says anything of their order.
+  std::array<std::vector<uint64_t>, kTrafficClasses> last_on_path_;
   std::vector<uint64_t> last_write_on_path_;
   uint32_t entropies_ = 1;
 
   PortHealth health_;
-  RttEstimator rtt_;
+  std::vector<ClassRecovery> recovery_;              // by local port and class
+  RecentLongest quiet_;                              // times without news, but for those that losses were to blame for
   std::unique_ptr<wire::TelemetryFrame> telemetry_;  // newest, made with the first
   bool telemetry_news_ = false;                      // no acknowledgement has taken it
-  Time newest_acked_sent_at_;                        // RACK: send time of the newest packet that arrived
-  uint64_t reorder_scan_;                            // packets below were examined by DetectReordered
-  uint32_t reorder_steps_ = 1;                       // widens the reordering window after spurious verdicts
-  Time trust_path_order_from_;                       // path gaps count again from here on (after spurious ones)
   std::vector<LossSample> new_losses_;               // by flow and cause, until reported
   std::vector<uint8_t> new_loss_port_;
   // What the peer says just now tells of packets below only which have arrived, not which are missing.
   uint64_t told_from_ = 0;
 
-  Time last_progress_;            // last acknowledgement of something new, or first send after idle
-  RecentLongest quiet_;           // times without such news, but for those that losses were to blame for
-  uint32_t probes_ = 0;           // tail probes since then
-  uint32_t backoff_ = 0;          // time-outs since then
-  uint32_t probe_due_ = 0;        // bit per local port that is to send tail probes
-  Time next_path_probe_;          // paths of remote placement are asked again from here on
-  uint64_t arrived_at_loss_ = 0;  // payload bytes acknowledged, when losses were reported last
-  uint32_t losses_in_a_row_ = 0;  // such reports that found no more of them than the one before
-  Time lossy_from_, lossy_at_;    // the first and the last of these
+  // Bit per local port that is to send tail probes: of the class, or of writes on all of its paths.
+  std::array<uint8_t, kTrafficClasses> probe_due_{};
+  uint8_t write_probe_due_ = 0;
+  uint8_t floor_probe_due_ = 0;  // and one for its own sake: it tells the peer below which number nothing is awaited
+  Time next_path_probe_;         // paths of remote placement are asked again from here on
   std::string_view end_of_way_;
   std::unique_ptr<std::array<Fence, limits::kMaxPorts>> fences_;  // made with the first
   Time fence_at_ = Time::Never();                                 // ask for the pending ones again

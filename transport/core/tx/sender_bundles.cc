@@ -97,7 +97,7 @@ void Sender::BundleAckedLate(const Outstanding& bundle) {
   }
 }
 
-void Sender::BundleLost(uint64_t psn, Time now) {
+void Sender::BundleLost(uint64_t psn) {
   Outstanding& bundle = outstanding_[psn];
   bool any = false;
   for (uint64_t i = bundle.messages; i-- > 0;) {  // the last one first, so that the first comes to stand before it
@@ -117,7 +117,6 @@ void Sender::BundleLost(uint64_t psn, Time now) {
     return;
   }
   bundle.state = Outstanding::State::kGhost;
-  bundle.sent_at = now;
   ++context_->counters.retransmits;
   context_->counters.retransmitted_bytes += bundle.bytes;
 }

@@ -117,6 +117,7 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
       flows_[entry.remote_port].in_flight -= entry.bytes;
       flows_[entry.remote_port].lost_total += entry.bytes;
       --outstanding_count_;
+      Recovery(entry.local_port, entry.traffic_class).OnResolved(1);
       entry.state = Outstanding::State::kResolved;
       unacked_.Clear(psn);
     } else if (entry.state == Outstanding::State::kQueued) {

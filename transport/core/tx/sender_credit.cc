@@ -71,8 +71,8 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
   state_->ready_ports = AllPorts();
 }
 
-void Sender::HandleNotReady(uint32_t message_bits) {
-  losses_in_a_row_ = 0;  // it arrives, but is not taken
+void Sender::HandleNotReady(uint32_t message_bits, Time now) {
+  for (ClassRecovery& recovery : recovery_) recovery.OnNotReady(now);
   TxMessage* message = FindMessage(message_bits);
   if (message == nullptr || message->kind != wire::MessageKind::kSend || message->held) return;
   if (message->state == TxMessage::State::kSending) {

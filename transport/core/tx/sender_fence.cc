@@ -38,7 +38,7 @@ void Sender::BeginFence(uint32_t remote_port, Time now) {
   ++context_->counters.fences_asked;
   state_->fence_pending |= static_cast<uint8_t>(1u << remote_port);
   fence_tries_ = 0;
-  fence_at_ = now + ProbeDelay();
+  fence_at_ = now + ProbeDelay(peer_->LocalOf(remote_port));
 }
 
 // The port has had its answer, or needs none any more.
@@ -46,7 +46,7 @@ void Sender::EndFence(uint32_t remote_port, Time now) {
   (*fences_)[remote_port].pending = false;
   for (const Port& port : context_->ports) {
     const bool leads_there = peer_->reaches(port.index) && peer_->routes.remote_of[port.index] == remote_port;
-    if (leads_there) health_.OnSilence(port.index, rtt_.smoothed(), now);
+    if (leads_there) health_.OnSilence(port.index, Rtt(port.index).smoothed(), now);
   }
   const auto is_pending = [](const Fence& fence) { return fence.pending; };
   if (std::none_of(fences_->begin(), fences_->end(), is_pending)) fence_at_ = Time::Never();
@@ -107,7 +107,7 @@ void Sender::HandleFenced(const wire::FencedFrame& frame, Time now) {
       state_->fence_pending |= static_cast<uint8_t>(1u << frame.port);
     }
   }
-  TakeNews(totals, Duration(), now);
+  TakeNews(totals, now);
 }
 
 void Sender::HandleFenceTimeout(Time now) {
@@ -119,15 +119,28 @@ void Sender::HandleFenceTimeout(Time now) {
     const bool long_ago = now - fence.since >= context_->options.peer_timeout;
     if (++fence.tries >= kTimeoutsBeforeDead && long_ago) end_of_way_ = kSilentWrites;
   }
-  fence_at_ = now + std::min(ProbeDelay() * (int64_t{1} << std::min(fence_tries_, kMostDoublings)), kLongestPatience);
+  fence_at_ = now + std::min(ProbeDelay(peer_->first_port()) * (int64_t{1} << std::min(fence_tries_, kMostDoublings)),
+                             kLongestPatience);
 }
 
 // Something came back, but not of the oldest write, for long.
 void Sender::FenceIfOverdue(Time now) {
-  if (outstanding_.empty()) return;
-  const Outstanding& oldest = outstanding_[outstanding_.begin()];
-  if (oldest.state != Outstanding::State::kOutstanding || !oldest.written) return;
-  if (newest_acked_sent_at_ - oldest.sent_at >= Timeout() * kTimeoutsOverdue) BeginFence(oldest.remote_port, now);
+  if (last_write_on_path_.empty()) return;
+  uint64_t psn = outstanding_.begin();
+  const auto is_under_way = [](const Outstanding& entry) {
+    return entry.state == Outstanding::State::kOutstanding && entry.written;
+  };
+  while (psn < outstanding_.end() && !is_under_way(outstanding_[psn])) ++psn;
+  if (psn == outstanding_.end()) return;
+  const Outstanding& oldest = outstanding_[psn];
+  const auto by_news = [](const ClassRecovery& a, const ClassRecovery& b) {
+    return a.newest_arrived_sent_at() < b.newest_arrived_sent_at();
+  };
+  const ClassRecovery& newest = *std::max_element(recovery_.begin(), recovery_.end(), by_news);
+  const Duration timeout = Recovery(oldest.local_port, oldest.traffic_class).Timeout(Limits());
+  if (newest.newest_arrived_sent_at() - oldest.sent_at >= timeout * kTimeoutsOverdue) {
+    BeginFence(oldest.remote_port, now);
+  }
 }
 
 // Every port with writes on their way for which `condition` holds.
@@ -152,7 +165,7 @@ void Sender::OnPortChange(Time now) {
 // ---- a port that had to be fenced
 
 bool Sender::AwaitsTrial(uint32_t port) const {
-  if (!context_->ports[port].capabilities.remote_placement || !health_.IsSuspect(port)) return false;
+  if (!health_.IsSuspect(port)) return false;
   return std::any_of(context_->ports.begin(), context_->ports.end(), [this, port](const Port& other) {
     return other.index != port && other.up && Eligible(other.index) && !health_.IsSuspect(other.index) &&
            !Fencing(peer_->routes.remote_of[other.index]);
@@ -163,10 +176,7 @@ size_t Sender::EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now) {
   if (!AwaitsTrial(port) || health_.Rests(port, now) || (trials_ >> port & 1) != 0) return 0;
   if (!RoomFor(outstanding_.begin())) return 0;
   trials_ |= static_cast<uint8_t>(1u << port);
-  Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
-  packet.entropy = Paths(port).Next();
-  packet.ack_from = 0;
-  Emit(packet, burst, at, now);
+  Emit(ProbeOf(port, TrafficClass::kBulk, peer_->segment_bytes), burst, at, now);
   return 1;
 }
 

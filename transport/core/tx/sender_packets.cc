@@ -14,11 +14,18 @@ constexpr uint64_t kSegmentsBeforeRider = 15;  // of a short message: those befo
 
 }  // namespace
 
+// The newest packet of its kind on its path.
+uint64_t& Sender::LastOnPath(const Packet& packet) {
+  std::vector<uint64_t>& last =
+      packet.write ? last_write_on_path_ : last_on_path_[static_cast<size_t>(packet.traffic_class)];
+  if (last.empty()) last.assign(context_->ports.size() * entropies_, 0);
+  return last[packet.local_port * entropies_ + packet.entropy];
+}
+
 // Gives the packets their numbers; returns the first.
 uint64_t Sender::Track(const Packet& packet, Time now) {
   const uint64_t first = outstanding_.Append(packet.count), end = first + packet.count;
-  const size_t path = packet.local_port * entropies_ + packet.entropy;
-  uint64_t& last = packet.write ? last_write_on_path_[path] : last_on_path_[path];
+  uint64_t& last = LastOnPath(packet);
   Outstanding& entry = outstanding_[first];
   entry = Outstanding();
   entry.sent_at = now;
@@ -35,6 +42,7 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.local_port = packet.local_port;
   entry.remote_port = peer_->routes.remote_of[packet.local_port];
   entry.kind = packet.kind;
+  entry.traffic_class = packet.traffic_class;
   entry.written = packet.write;
   entry.state = Outstanding::State::kOutstanding;
   uint64_t offset = entry.offset;
@@ -47,10 +55,7 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   last = end - 1;
   if (packet.message != nullptr) packet.message->last_psn = last;
   unacked_.SetRange(first, packet.count);
-  if (outstanding_count_ == 0) {
-    last_progress_ = now;
-    if (backoff_ == 0) probes_ = 0;  // after a time-out only an acknowledgement ends the back-off
-  }
+  Recovery(packet.local_port, packet.traffic_class).OnSent(first, packet.count, now);
   outstanding_count_ += packet.count;
   return first;
 }
@@ -75,8 +80,13 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
     segment.telemetry = flow.wants_telemetry;
     counters.tx_data_packets += packet.count;
     counters.tx_data_bytes += uint64_t{packet.bytes} * packet.count;
+  } else if (packet.padding > 0) {
+    segment.payload = context_->padding.data();
+    segment.payload_bytes = packet.padding;
   } else {
-    segment.control = true;
+    // A probe of what waits in the queues of data waits there, too.
+    const bool keeps_class = packet.kind == Outstanding::Kind::kProbe && packet.traffic_class == TrafficClass::kBulk;
+    segment.control = !keeps_class || context_->ports[packet.local_port].capabilities.overtaking == Overtaking::kNone;
   }
   counters.tx_packets += packet.count;
   if (packet.write) {
@@ -86,7 +96,7 @@ void Sender::Emit(const Packet& packet, TxBurst& burst, size_t at, Time now) {
 
   floor_told_ = outstanding_.begin();
   wire::DataHeader header = HeaderOf(packet, flow, psn, std::max(now, packet.leaves_at));
-  const bool checked = segment.payload != nullptr && peer_->payload_crc && !packet.on_device;
+  const bool checked = segment.payload != nullptr && packet.bytes > 0 && peer_->payload_crc && !packet.on_device;
   segment.payload_stays = segment.on_device = packet.on_device;
   if (checked) {
     header.payload_crc = wire::Crc32c({segment.payload, packet.bytes});
@@ -204,7 +214,7 @@ wire::DataHeader Sender::HeaderOf(const Packet& packet, const Flow& flow, uint64
 // message it takes the last one, so that those before have one size and leave at once. Simulated lanes count every
 // packet with headers of one nominal size, so nothing rides there.
 bool Sender::MayRide(const Packet& packet) const {
-  if (!acks_->pending()) return false;
+  if (!acks_->pending() || packet.padding > 0) return false;
   const LaneCapabilities& lane = context_->ports[packet.local_port].capabilities;
   if (lane.nominal_header) return false;
   if (packet.bytes > 0 && !packet.retransmission && !packet.message->single) {

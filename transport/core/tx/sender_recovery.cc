@@ -1,13 +1,15 @@
 // Acknowledgements, loss verdicts and time-outs of the sending half.
 //
 // A packet is found lost when
-//   - a packet sent later on the same path was acknowledged (a path keeps order), or
-//   - a packet sent a reordering window later on any path was acknowledged (RACK, RFC 8985 section 6.2), or
+//   - a packet of its class sent later on the same path was acknowledged (a path keeps order within a class), or
+//   - a packet that the network sends no earlier than its class, sent a reordering window later through the same port,
+//     was acknowledged (RACK, RFC 8985 section 6.2), or
 //   - the receiver got its header without the payload (trimming), or
-//   - nothing was acknowledged for a retransmission time-out.
-// A tail probe (RFC 8985 section 7) asks for news long before the time-out. Writes by remote placement are sent again
-// only after the first kind of verdict, or when the peer has fenced their path (sender_fence.cc): until then a copy may
-// still land.
+//   - nothing of its class came back through its port for a retransmission time-out.
+// A tail probe (RFC 8985 section 7) asks for news long before the time-out; it is of the class that it asks about, so
+// that it waits in the same queues. After a time-out one packet at a time tries the way until something arrives. Writes
+// by remote placement are sent again only after the first kind of verdict, or when the peer has fenced their path
+// (sender_fence.cc): until then a copy may still land.
 #include <algorithm>
 #include <bit>
 #include <bitset>
@@ -20,48 +22,60 @@ namespace paceline {
 namespace {
 
 constexpr Duration kHeldRetry = Duration::Millis(500);
-constexpr uint32_t kProbesBeforeTimeout = 2;
-constexpr uint32_t kMaxDoublings = 6;
-// A pause of the process or a leap of the clock may make any round trip look long.
-constexpr Duration kLongestTimeout = Duration::Seconds(2);
 // In a row, before the lane is asked to find another way for a path of remote placement; then every second one.
-constexpr uint32_t kTimeoutsBeforeReset = 3;
+constexpr uint32_t kTimeoutsBeforeReset = 1;
 // In a row, before the peer is asked to fence such paths.
 constexpr uint32_t kTimeoutsBeforeFence = 4;
-// Reports of losses without any payload acknowledged between them, before it is thought that none will be: more than
-// time-outs alone give in some seconds, should the clock leap.
-constexpr uint32_t kLossesBeforeLost = 100;
-constexpr uint32_t kMaxReorderSteps = 16;
-
 }  // namespace
 
-Duration Sender::ReorderWindow() const {
-  const Duration window = rtt_.least() * (3 + reorder_steps_) / 4 + rtt_.variation();
-  return std::min(window, rtt_.smoothed() * 2);
-}
-
-Duration Sender::ProbeDelay() const {
+RecoveryLimits Sender::Limits() const {
   const EndpointOptions& options = context_->options;
-  const Duration ack_delay = backlog() == 0 ? options.last_ack_delay : AckDelay();
-  const Duration usual = std::min(quiet_.get() * 5 / 4, Timeout());
-  return std::max({rtt_.smoothed() * 2, usual, options.min_probe}) + ack_delay;
+  return {.min_timeout = options.min_timeout,
+          .min_probe = options.min_probe,
+          .max_ack_delay = options.max_ack_delay,
+          .usual_silence = quiet_.get()};
 }
 
-// The peer's, as far as a lane of ours tells.
-Duration Sender::AckDelay() const { return context_->AckDelay(context_->ports.front()); }
+const RttEstimator& Sender::Rtt(uint32_t local_port) const {
+  const RttEstimator& bulk = Recovery(local_port, TrafficClass::kBulk).rtt();
+  const RttEstimator& brief = Recovery(local_port, TrafficClass::kShort).rtt();
+  return bulk.measured() || !brief.measured() ? bulk : brief;
+}
 
-Duration Sender::Timeout() const {
-  return std::max(rtt_.smoothed() + rtt_.variation() * 4, context_->options.min_timeout) +
-         context_->options.max_ack_delay;
+TrafficClass Sender::ClassOf(uint32_t local_port, uint32_t payload_bytes) const {
+  switch (context_->ports[local_port].capabilities.overtaking) {
+    case Overtaking::kControl:
+      return payload_bytes > 0 ? TrafficClass::kBulk : TrafficClass::kShort;
+    case Overtaking::kShort:
+      return payload_bytes * 2 > peer_->segment_bytes ? TrafficClass::kBulk : TrafficClass::kShort;
+    case Overtaking::kNone:
+      break;
+  }
+  return TrafficClass::kBulk;
+}
+
+uint32_t Sender::questions_in_a_row() const {
+  uint32_t most = 0;
+  for (const ClassRecovery& recovery : recovery_) most = std::max(most, recovery.questions_in_a_row());
+  return most + stuck_backoff_;
+}
+
+Duration Sender::ProbeDelay(uint32_t local_port) const {
+  return Recovery(local_port, TrafficClass::kBulk).ProbeDelay(AckDelay(), Limits());
+}
+
+// How long the peer's acknowledgement of the newest packet may wait, as far as a lane of ours tells.
+Duration Sender::AckDelay() const {
+  return backlog() == 0 ? context_->options.last_ack_delay : context_->AckDelay(context_->ports.front());
 }
 
 Time Sender::TimeoutAt() const {
   if (outstanding_count_ == 0) return Time::Never();
-  const Duration delay =
-      probes_ < kProbesBeforeTimeout
-          ? ProbeDelay() * (int64_t{1} << probes_)
-          : std::max(Timeout() * (int64_t{1} << std::min(backoff_, kMaxDoublings)), ProbeDelay() * 4);
-  return last_progress_ + std::min(delay, kLongestTimeout);
+  const Duration ack_delay = AckDelay();
+  const RecoveryLimits limits = Limits();
+  Time next = Time::Never();
+  for (const ClassRecovery& recovery : recovery_) next = std::min(next, recovery.TimeoutAt(ack_delay, limits));
+  return next;
 }
 
 // The connection's own ports, or all of them while none of its own can be trusted.
@@ -96,7 +110,7 @@ Time Sender::PollTimeout() const {
   return next;
 }
 
-void Sender::HandleTimeout(Time now) {
+void Sender::HandleTimeout(Time peer_heard_at, Time now) {
   for (Flow& flow : flows_) {
     if (flow.controller != nullptr && flow.controller->PollTimeout() <= now) {
       flow.controller->HandleTimeout(now);
@@ -129,40 +143,72 @@ void Sender::HandleTimeout(Time now) {
   if (fence_at_ <= now) HandleFenceTimeout(now);
   if (TimeoutAt() > now) return;
   state_->ready_ports = AllPorts();
-  if (probes_ < kProbesBeforeTimeout) {
-    probe_due_ = AllPorts();
-    ++probes_;
+  for (const Port& port : context_->ports) {
+    for (const TrafficClass traffic_class : {TrafficClass::kBulk, TrafficClass::kShort}) {
+      ClassRecovery& recovery = Recovery(port.index, traffic_class);
+      if (recovery.TimeoutAt(AckDelay(), Limits()) <= now) {
+        HandleTimeout(recovery, port.index, traffic_class, peer_heard_at, now);
+      }
+    }
+  }
+  ReportLosses(now);
+  AdvanceBase(now);
+}
+
+bool Sender::AnyClassArrives(uint32_t local_port) const {
+  const auto first = recovery_.begin() + static_cast<ptrdiff_t>(local_port * kTrafficClasses);
+  return std::any_of(first, first + kTrafficClasses, [](const ClassRecovery& recovery) {
+    return recovery.outstanding() > 0 && !recovery.in_backoff();
+  });
+}
+
+bool Sender::AnyPortArrives() const {
+  return std::any_of(context_->ports.begin(), context_->ports.end(),
+                     [this](const Port& port) { return AnyClassArrives(port.index); });
+}
+
+void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass traffic_class, Time peer_heard_at,
+                           Time now) {
+  const uint32_t timeouts_before = recovery.timeouts_in_a_row();
+  if (recovery.HandleTimeout(AckDelay(), Limits(), now)) {
+    ProbeLater(port, traffic_class);
+    if (context_->ports[port].capabilities.remote_placement) write_probe_due_ |= static_cast<uint8_t>(1u << port);
     return;
   }
   ++context_->counters.timeouts;
-  if (peer_->prefers_some()) {  // no others arrive to compare with
-    for (const Port& port : context_->ports) {
-      if (peer_->prefers(port.index)) health_.OnSilence(port.index, rtt_.smoothed(), now);
-    }
-  }
+  if (!AnyClassArrives(port)) health_.OnSilence(port, Rtt(port).smoothed(), now);
   bool placed = false;
   const uint64_t end = outstanding_.end();
   for (uint64_t psn = outstanding_.begin(); psn < end; ++psn) {
-    if (outstanding_[psn].state != Outstanding::State::kOutstanding) continue;
-    if (outstanding_[psn].written) {
+    const Outstanding& entry = outstanding_[psn];
+    if (entry.state != Outstanding::State::kOutstanding || entry.local_port != port ||
+        entry.traffic_class != traffic_class) {
+      continue;
+    }
+    if (entry.written) {
       placed = true;
     } else {
       OnPacketLost(psn, LossCause::kTimeout, now);
     }
   }
-  if (placed) probe_due_ = AllPorts();
-  if (placed && backoff_ >= kTimeoutsBeforeReset && backoff_ % 2 == 1) ResetSilentPaths();
-  if (placed && backoff_ >= kTimeoutsBeforeFence) FenceAll(now);
+  // A peer that is away is its keepalive's business. But where it is heard of all the while, and no packet of the class
+  // has arrived for the peer time-out, none will.
+  const Duration patience = context_->options.peer_timeout;
+  if (recovery.timeouts_in_a_row() >= kTimeoutsBeforeDead && now - recovery.silent_since() >= patience &&
+      now - peer_heard_at <= patience / 2 && !AnyPortArrives()) {
+    end_of_way_ = kNothingArrives;
+  }
+  if (!placed) return;
+  write_probe_due_ |= static_cast<uint8_t>(1u << port);
+  floor_probe_due_ |= static_cast<uint8_t>(AllPorts() & ~(1u << port));  // whether others arrive tells about this one
+  if (timeouts_before >= kTimeoutsBeforeReset && timeouts_before % 2 == 1) ResetSilentPaths();
+  if (timeouts_before >= kTimeoutsBeforeFence) FenceAll(now);
   // A path of remote placement that stays silent and is not fenced cannot be given up alone: a copy might land in
   // memory that was handed back. The connection ends instead.
-  if (placed && backoff_ >= kTimeoutsBeforeDead &&
+  if (timeouts_before >= kTimeoutsBeforeDead &&
       now - outstanding_[outstanding_.begin()].sent_at >= context_->options.peer_timeout) {
     end_of_way_ = kSilentWrites;
   }
-  ReportLosses(now);
-  ++backoff_;
-  last_progress_ = now;
-  AdvanceBase();
 }
 
 // Probes will follow on the new way: when one of them is acknowledged, what was written before and has not arrived is
@@ -212,15 +258,16 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
   told_from_ = base > cumulative ? base : 0;
   if (told_from_ == 0) tell_floor_ = false;
 
-  Duration rtt;
-  if (last >= begin && last < end && outstanding_[last].state == Outstanding::State::kOutstanding) {
-    rtt = (arrived - outstanding_[last].sent_at) - Duration::Nanos(frame.delay_nanos);
-    rtt = std::max(rtt, Duration());  // the peer may state any delay, and its clock may leap: then it is no sample
-    if (rtt > Duration()) {
-      rtt_.OnSample(rtt, now);
-      // Control packets pass the queues that data waits in.
-      const Outstanding& entry = outstanding_[last];
-      if (entry.bytes > 0) Paths(entry.local_port).OnDelay(entry.entropy, rtt, now);
+  // (Of a packet that has been found lost, too, if it is the news: that is how a path that has become longer shows.)
+  if (last >= begin && last < end && (unacked_.Word(last & ~uint64_t{63}) >> (last & 63) & 1) != 0) {
+    const Outstanding& entry = outstanding_[last];
+    const Duration rtt = (arrived - entry.sent_at) - Duration::Nanos(frame.delay_nanos);
+    if (rtt > Duration()) {  // the peer may state any delay, and its clock may leap: then it is no sample
+      Recovery(entry.local_port, entry.traffic_class).OnRttSample(rtt, now);
+      if (entry.bytes > 0) {  // control packets pass the queues that data waits in
+        Paths(entry.local_port).OnDelay(entry.entropy, rtt, now);
+        totals.Of(entry.remote_port).rtt = rtt;
+      }
     }
   }
 
@@ -250,24 +297,26 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
     take(word_base, frame.received[i], frame.has_marks ? frame.marked[i] : 0);
   }
 
-  TakeNews(totals, rtt, now);
+  TakeNews(totals, now);
 }
 
-void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
+void Sender::TakeNews(AckTotals& totals, Time now) {
   if (totals.progress) {
-    AdvanceBase();  // what is resolved needs no look
+    AdvanceBase(now);  // what is resolved needs no look
     DetectReordered(now);
-    if (new_losses_.empty()) quiet_.Add(now - last_progress_ - context_->options.max_ack_delay);
-    last_progress_ = now;
-    probes_ = backoff_ = 0;
+    for (size_t i = 0; i < recovery_.size(); ++i) {
+      if ((totals.classes >> i & 1) == 0) continue;
+      const Duration silence = recovery_[i].OnProgress(now);
+      if (new_losses_.empty()) quiet_.Add(silence - context_->options.max_ack_delay);
+    }
     ReportLosses(now);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) {
       if (!totals.Has(port)) continue;
       Flow& flow = ActiveFlow(port, now);
       AckSample& sample = totals.Of(port);
       sample.now = now;
-      sample.rtt = rtt;
-      sample.min_rtt = rtt_.measured() ? rtt_.least() : context_->ports[peer_->LocalOf(port)].info.base_rtt;
+      const uint32_t local = peer_->LocalOf(port);
+      sample.min_rtt = Rtt(local).measured() ? Rtt(local).least() : context_->ports[local].info.base_rtt;
       sample.in_flight_bytes = flow.in_flight;
       sample.backlogged = backlog() > 0;
       if (telemetry_news_ && telemetry_->port == port) sample.hops = std::span(telemetry_->hop).first(telemetry_->hops);
@@ -276,7 +325,7 @@ void Sender::TakeNews(AckTotals& totals, Duration rtt, Time now) {
     }
   }
   telemetry_news_ = false;
-  AdvanceBase();
+  AdvanceBase(now);
   if (totals.progress) FenceIfOverdue(now);
   if (totals.progress && NeedsPort()) state_->ready_ports = AllPorts();
 }
@@ -302,23 +351,24 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   const uint64_t most = first.written || bundle ? psn + 1 : std::min(end, psn + burst);
   first.message = nullptr;
   first.state = Outstanding::State::kResolved;
-  newest_acked_sent_at_ = std::max(newest_acked_sent_at_, first.sent_at);
+  Time newest_sent_at = first.sent_at;
   uint64_t bytes = first.bytes;
   uint64_t next = psn + 1;
   for (; next < most; ++next) {
     Outstanding& entry = outstanding_[next];
     // (Of the packets of one path each knows the one before.)
     if (entry.state != Outstanding::State::kOutstanding || entry.message != message ||
-        entry.previous_on_path != next - 1 || entry.kind != first.kind) {
+        entry.previous_on_path != next - 1 || entry.kind != first.kind || entry.traffic_class != first.traffic_class) {
       break;
     }
     entry.message = nullptr;
     entry.state = Outstanding::State::kResolved;
     entry.previous_on_path = 0;
     bytes += entry.bytes;
-    newest_acked_sent_at_ = std::max(newest_acked_sent_at_, entry.sent_at);
+    newest_sent_at = std::max(newest_sent_at, entry.sent_at);
   }
   const uint64_t count = next - psn;
+  NoteArrived(first, newest_sent_at, totals);
   Flow& flow = ActiveFlow(first.remote_port, now);
   totals.progress = true;
   AckSample& sample = totals.Of(first.remote_port);
@@ -331,8 +381,11 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   const uint64_t bursts_under_way = flow.in_flight / (peer_->segment_bytes * burst);
   flow.in_flight -= bytes;
   outstanding_count_ -= count;
+  Recovery(first.local_port, first.traffic_class).OnResolved(count);
   Paths(first.local_port).OnAck(first.entropy, marked, bursts_under_way);
-  health_.OnAck(first.local_port);
+  if (first.traffic_class == TrafficClass::kBulk || first.bytes > 0) {
+    health_.OnAck(first.local_port);
+  }
   if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
   DetectPathGaps(psn, now);
   if (bundle) BundleAcked(first);
@@ -369,8 +422,16 @@ void Sender::OnAckedLate(uint64_t psn, AckTotals& totals, Time now) {
   totals.progress = true;
   ++context_->counters.spurious_retransmits;
   ActiveFlow(entry.remote_port, now).lost_total -= entry.bytes;
-  if (entry.cause == LossCause::kPathGap) trust_path_order_from_ = now + rtt_.smoothed() * 16;
-  reorder_steps_ = std::min(reorder_steps_ + 1, kMaxReorderSteps);
+  ClassRecovery& recovery = Recovery(entry.local_port, entry.traffic_class);
+  recovery.OnLateArrival(entry.sent_at, entry.cause == LossCause::kPathGap, Limits(), now);
+  health_.OnAck(entry.local_port);
+  NoteArrived(entry, entry.sent_at, totals);
+}
+
+// A packet like `entry`, sent then, has arrived.
+void Sender::NoteArrived(const Outstanding& entry, Time sent_at, AckTotals& totals) {
+  Recovery(entry.local_port, entry.traffic_class).OnArrived(sent_at);
+  totals.classes |= static_cast<uint16_t>(1u << IndexOf(entry.local_port, entry.traffic_class));
 }
 
 // Another copy of it has arrived.
@@ -389,7 +450,7 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
   Outstanding& acked = outstanding_[psn];
   const Port& port = context_->ports[acked.local_port];
   if (!port.capabilities.keeps_path_order) return;
-  const bool trusted = now >= trust_path_order_from_;
+  const bool trusted = Recovery(acked.local_port, acked.traffic_class).trusts_path_order(now);
   uint64_t earlier = acked.previous_on_path;
   // What stands before this packet is judged now, or by time alone: later packets of the path need not look further
   // back. (A packet that is resolved for another reason says nothing of those before it.) But a write of which this
@@ -412,19 +473,35 @@ void Sender::DetectPathGaps(uint64_t psn, Time now) {
 }
 
 void Sender::DetectReordered(Time now) {
-  const Duration window = ReorderWindow();
-  reorder_scan_ = std::max(reorder_scan_, outstanding_.begin());
-  for (; reorder_scan_ < outstanding_.end(); ++reorder_scan_) {
-    const Outstanding& entry = outstanding_[reorder_scan_];
-    if (entry.state != Outstanding::State::kOutstanding) continue;
-    if (entry.sent_at + window >= newest_acked_sent_at_) return;
+  for (uint32_t port = 0; port < context_->ports.size(); ++port) {
+    const ClassRecovery& bulk = Recovery(port, TrafficClass::kBulk);
+    ClassRecovery& brief = Recovery(port, TrafficClass::kShort);
+    if (bulk.outstanding() > 0) DetectReordered(port, TrafficClass::kBulk, bulk.LostBefore(), now);
+    // What is sent no sooner than short packets tells of them, too.
+    const Time newest = std::max(brief.newest_arrived_sent_at(), bulk.newest_arrived_sent_at());
+    if (brief.outstanding() > 0) DetectReordered(port, TrafficClass::kShort, newest - brief.ReorderWindow(), now);
+  }
+}
+
+// (Numbers are in the order of sending.)
+void Sender::DetectReordered(uint32_t port, TrafficClass traffic_class, Time lost_before, Time now) {
+  ClassRecovery& recovery = Recovery(port, traffic_class);
+  uint64_t psn = std::max(recovery.scan(), outstanding_.begin());
+  for (; psn < outstanding_.end(); ++psn) {
+    const Outstanding& entry = outstanding_[psn];
+    if (entry.sent_at >= lost_before) break;
+    if (entry.state != Outstanding::State::kOutstanding || entry.local_port != port ||
+        entry.traffic_class != traffic_class) {
+      continue;
+    }
     if (entry.written) {
       // Only its own path can tell: ask it.
-      if (now >= next_path_probe_) probe_due_ |= 1u << entry.local_port;
+      if (now >= next_path_probe_) write_probe_due_ |= static_cast<uint8_t>(1u << port);
     } else {
-      OnPacketLost(reorder_scan_, LossCause::kReorder, now);
+      OnPacketLost(psn, LossCause::kReorder, now);
     }
   }
+  recovery.ScanUpTo(psn);
 }
 
 void Sender::HandleTrimmed(const wire::TrimmedFrame& frame, Time now) {
@@ -433,19 +510,21 @@ void Sender::HandleTrimmed(const wire::TrimmedFrame& frame, Time now) {
     if (!outstanding_.Contains(psn) || outstanding_[psn].state != Outstanding::State::kOutstanding) continue;
     if (outstanding_[psn].written) continue;
     OnPacketLost(psn, LossCause::kTrimmed, now);
-    last_progress_ = now;
+    Recovery(outstanding_[psn].local_port, outstanding_[psn].traffic_class).OnTrimmed(now);
   }
   ReportLosses(now);
-  AdvanceBase();
+  AdvanceBase(now);
 }
 
 void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
   Outstanding& entry = outstanding_[psn];
   Flow& flow = ActiveFlow(entry.remote_port, now);
   --outstanding_count_;
+  Recovery(entry.local_port, entry.traffic_class).OnResolved(1);
   flow.in_flight -= entry.bytes;
   flow.lost_total += entry.bytes;
   entry.cause = cause;
+  entry.lost_at = now;
   switch (cause) {
     case LossCause::kPathGap:
       ++context_->counters.lost_path_gap;
@@ -464,7 +543,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
       break;
   }
   Paths(entry.local_port).OnLoss(entry.entropy, cause);
-  health_.OnLoss(entry.local_port, rtt_.smoothed(), now);
+  health_.OnLoss(entry.local_port, Rtt(entry.local_port).smoothed(), now);
   if (entry.bytes > 0) {
     size_t i = 0;
     while (i < new_losses_.size() && (new_losses_[i].cause != cause || new_loss_port_[i] != entry.remote_port)) ++i;
@@ -476,7 +555,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
     ++new_losses_[i].lost_packets;
   }
   state_->ready_ports = AllPorts();
-  if (entry.kind == Outstanding::Kind::kBundle) return BundleLost(psn, now);
+  if (entry.kind == Outstanding::Kind::kBundle) return BundleLost(psn);
   TxMessage* message = entry.message;
   if (message == nullptr || entry.kind == Outstanding::Kind::kProbe) {
     trials_ &= static_cast<uint8_t>(~(1u << entry.local_port));
@@ -502,15 +581,6 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
 }
 
 void Sender::ReportLosses(Time now) {
-  if (!new_losses_.empty()) {
-    uint64_t arrived = 0;
-    for (const Flow& flow : flows_) arrived += flow.tx_total - flow.lost_total - flow.in_flight;
-    const Duration patience = context_->options.peer_timeout;
-    const bool pause = now - std::exchange(lossy_at_, now) > patience / 2;
-    if (std::exchange(arrived_at_loss_, arrived) != arrived || pause) losses_in_a_row_ = 0;
-    if (losses_in_a_row_++ == 0) lossy_from_ = now;
-    if (losses_in_a_row_ >= kLossesBeforeLost && now - lossy_from_ >= patience) end_of_way_ = kNothingArrives;
-  }
   for (size_t i = 0; i < new_losses_.size(); ++i) {
     Flow& flow = ActiveFlow(new_loss_port_[i], now);
     new_losses_[i].in_flight_bytes = flow.in_flight;
@@ -520,16 +590,15 @@ void Sender::ReportLosses(Time now) {
   new_loss_port_.clear();
 }
 
-void Sender::AdvanceBase() {
-  const Duration remember = rtt_.smoothed() * 2;
+void Sender::AdvanceBase(Time now) {
   while (true) {
     uint64_t psn = outstanding_.begin();
     while (psn < outstanding_.end() && outstanding_[psn].state == Outstanding::State::kResolved) ++psn;
     outstanding_.AdvanceTo(psn);
     if (outstanding_.empty() || outstanding_[psn].state != Outstanding::State::kGhost) break;
-    const bool old =
-        newest_acked_sent_at_ - outstanding_[psn].sent_at > remember || outstanding_.size() * 2 > outstanding_.bound();
-    if (!old && outstanding_count_ > 0) break;
+    const Outstanding& lost = outstanding_[psn];
+    const Duration memory = Recovery(lost.local_port, lost.traffic_class).MemoryOfLost(Limits());
+    if (now - lost.lost_at <= memory && outstanding_.size() * 2 <= outstanding_.bound()) break;
     outstanding_.PopFront();
   }
   unacked_.AdvanceTo(outstanding_.begin());
@@ -579,7 +648,7 @@ bool Sender::TakeOut(PsnList& list, uint64_t psn) {
 
 // When numbers run out, what stands at the beginning of the window holds up all the rest: it goes first, and where it
 // is no longer wanted (it has arrived since), the next one does.
-void Sender::OldestFirst() {
+void Sender::OldestFirst(Time now) {
   while (!outstanding_.empty()) {
     const uint64_t oldest = outstanding_.begin();
     Outstanding& entry = outstanding_[oldest];
@@ -593,13 +662,13 @@ void Sender::OldestFirst() {
       return;
     }
     entry.state = Outstanding::State::kResolved;
-    AdvanceBase();
+    AdvanceBase(now);
   }
 }
 
 // The next packet to send again, or kNone; takes out those that are no longer wanted or must wait.
-uint64_t Sender::PeekRetransmit() {
-  if (!RoomForNew()) OldestFirst();
+uint64_t Sender::PeekRetransmit(Time now) {
+  if (!RoomForNew()) OldestFirst(now);
   while (!retransmit_.empty()) {
     Outstanding& entry = outstanding_[retransmit_.head];
     if (entry.state == Outstanding::State::kQueuedDead) {

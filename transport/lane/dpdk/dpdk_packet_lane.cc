@@ -126,6 +126,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   LaneCapabilities result;
   result.max_packet_bytes = traits.mtu - headers;
   result.path_may_be_narrower = !traits.this_machine_only;
+  if (!traits.this_machine_only) result.overtaking = Overtaking::kShort;
   result.ecn = true;
   result.rx_timestamps = port.packet_times() && port.packet_times()->arrivals();
   if (port.packet_times() && port.packet_times()->departures()) result.send_ahead = kSendAhead;

@@ -43,6 +43,10 @@ absl::Status Validate(const FabricConfig& config) {
         "fabric.adaptive_routing goes with trees: in a dragonfly or a topology from a file not every uplink leads "
         "there");
   }
+  if (config.reroute_delay < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric.reroute_us = ", PicosToMicros(config.reroute_delay),
+                                                   " must be at least 0 (0: routing never changes)"));
+  }
   if (config.nic_queue_packets < 1) return absl::InvalidArgumentError("a NIC queues at least one packet");
   return absl::OkStatus();
 }
@@ -78,6 +82,7 @@ Fabric::Fabric(const FabricConfig& config, Topology topology, FaultPlan faults, 
     : config_(config),
       topology_(std::move(topology)),
       faults_(std::move(faults)),
+      withdrawals_(topology_, config.reroute_delay),
       route_salt_(route_salt),
       full_wire_bytes_(config.mtu_bytes + config.header_bytes),
       nics_(topology_.nics()),
@@ -170,6 +175,8 @@ void Fabric::Dispatch(const Event& event) {
       return HandleSample();
     case kDamage:
       return HandleDamage();
+    case kReroute:
+      return withdrawals_.Update(queue_.now());
     case kPause:
       return HandlePause(event.index(), event.packet != 0);
     case kDeadline:
@@ -190,8 +197,9 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   if (node >= nics_) {
     if (buffers_.lossless()) buffers_.SetIngress(packet, port);
     const SwitchInfo& s = topology_.switch_of_node(node);
-    uint32_t next = topology_.Route(s, record.destination, record.route_hash);
-    if (config_.adaptive_routing && next >= s.first_up_port) next = ShortestUplink(s, next);
+    uint32_t next = withdrawals_.any() ? withdrawals_.Route(s, record.destination, record.route_hash)
+                                       : topology_.Route(s, record.destination, record.route_hash);
+    if (config_.adaptive_routing && next >= s.first_up_port) next = ShortestUplink(s, record.destination, next);
     Enqueue(next, packet);
     return;
   }
@@ -201,9 +209,12 @@ void Fabric::Forward(uint32_t port, uint32_t packet) {
   NotifyHost(node / config_.topology.nics_per_host);
 }
 
-uint32_t Fabric::ShortestUplink(const SwitchInfo& s, uint32_t hashed) const {
-  // A switch knows which of its own links are down, and nothing of those beyond.
-  const auto is_down = [this](uint32_t port) { return ports_[port].disturbed && damage_[port].down; };
+uint32_t Fabric::ShortestUplink(const SwitchInfo& s, uint32_t destination, uint32_t hashed) {
+  // A switch knows at once which of its own links are down, and by the routing alone of those beyond.
+  const auto is_down = [&](uint32_t port) {
+    return (ports_[port].disturbed && damage_[port].down) ||
+           (withdrawals_.any() && !withdrawals_.Leads(port, destination));
+  };
   uint32_t best = hashed;
   uint64_t least = is_down(hashed) ? UINT64_MAX : ports_[hashed].waiting_bytes(queue_.now());
   uint32_t port = hashed;
@@ -485,6 +496,7 @@ void Fabric::HandleSample() {
 }
 
 void Fabric::HandleDamage() {
+  Picos reroute_at = kNeverPicos;
   for (uint32_t port : faults_.ports()) {
     const LinkDamage before = damage_[port];
     damage_[port] = faults_.DamageAt(port, queue_.now());
@@ -499,11 +511,14 @@ void Fabric::HandleDamage() {
         host.slow_by = std::max(host.slow_by, damage_[nic].host_delay);
       }
     }
-    if (port < nics_ && damage_[port].down != before.down) {
+    if (damage_[port].down == before.down) continue;
+    reroute_at = withdrawals_.OnLinkChange(port, damage_[port].down, queue_.now());
+    if (port < nics_) {
       lanes_[port]->OnLinkChange(!damage_[port].down);
       RequestPoll(port / config_.topology.nics_per_host, now());
     }
   }
+  if (reroute_at != kNeverPicos) queue_.PushAt(reroute_at, kReroute, 0, kNoPacket);
 }
 
 // What waits at a switch port is lost.

@@ -7,7 +7,8 @@
 // strict priority, for control packets and cut headers. On the wire a data packet is its payload and `header_bytes`, a
 // control packet `header_bytes`, whatever their real headers are. Paths: ECMP by hash of source, destination, entropy
 // and the run's salt, independent from tier to tier; with adaptive routing the uplink with the least waiting instead,
-// so that a path need not keep its order.
+// so that a path need not keep its order. Some time after a link died the switches' routing withdraws it
+// (withdrawals.h).
 //
 // A packet that asks for in-band telemetry gets a record from every switch port that it leaves. It takes no room on the
 // wire.
@@ -37,6 +38,7 @@
 #include "transport/lane/sim/packet_pool.h"
 #include "transport/lane/sim/port.h"
 #include "transport/lane/sim/topology.h"
+#include "transport/lane/sim/withdrawals.h"
 
 namespace paceline::sim {
 
@@ -66,6 +68,8 @@ struct FabricConfig {
   uint32_t entropies = 256;
   uint32_t nic_queue_packets = 4;  // waiting in a NIC beside the one being sent
   std::vector<Fault> faults;
+  // From a link's death or return until the switches' routing has taken it into account; 0: never.
+  Picos reroute_delay = 1'000'000 * kPicosPerNano;
   bool deliver_corrupted = false;  // false: a NIC drops corrupted packets for their checksum
   uint64_t seed = 1;
 };
@@ -119,7 +123,17 @@ class Fabric {
 
  private:
   friend class SimLane;
-  enum EventKind : uint32_t { kArrive, kArriveLate, kPortFree, kHostTimer, kSample, kDamage, kDeadline, kPause };
+  enum EventKind : uint32_t {
+    kArrive,
+    kArriveLate,
+    kPortFree,
+    kHostTimer,
+    kSample,
+    kDamage,
+    kReroute,
+    kDeadline,
+    kPause
+  };
   struct Host {
     HostDriver* driver = nullptr;
     Picos timer = kNeverPicos;      // of the earliest timer event in the queue
@@ -140,7 +154,7 @@ class Fabric {
   void Empty(uint32_t port);
   void Forward(uint32_t port, uint32_t packet);
   // Of the uplinks of `s`: the one with the least waiting, `hashed` where it is none the worse.
-  uint32_t ShortestUplink(const SwitchInfo& s, uint32_t hashed) const;
+  uint32_t ShortestUplink(const SwitchInfo& s, uint32_t destination, uint32_t hashed);
   // False: the fault took the packet, or will bring it later.
   bool PassFaults(uint32_t port, uint32_t packet);
   void Enqueue(uint32_t port, uint32_t packet);
@@ -164,6 +178,7 @@ class Fabric {
   const FabricConfig config_;
   const Topology topology_;
   const FaultPlan faults_;
+  Withdrawals withdrawals_;
   const uint64_t route_salt_;
   const uint32_t full_wire_bytes_;
   const uint32_t nics_;

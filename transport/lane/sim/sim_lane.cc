@@ -18,6 +18,7 @@ SimLane::SimLane(Fabric& fabric, uint32_t nic) : fabric_(fabric), nic_(nic), add
   capabilities_.trimming = config.trimming;
   capabilities_.telemetry = true;
   capabilities_.keeps_path_order = !config.adaptive_routing;
+  capabilities_.overtaking = Overtaking::kControl;
   capabilities_.entropies = config.entropies;
   capabilities_.header_bytes = config.header_bytes;
   capabilities_.nominal_header = true;

@@ -29,6 +29,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -143,14 +144,23 @@ class Topology {
       return s.routing == Routing::kTable ? RouteByTable(s, destination, route_hash)
                                           : RouteInDragonfly(s, destination, route_hash);
     }
-    if (destination - s.first_slot < s.end_slot - s.first_slot) {
-      const uint32_t offset = destination - s.first_slot;
-      if (s.down_reciprocal == 0) return s.first_down_port + offset;
-      // cppcheck-suppress shiftTooManyBits ; it takes the product of 64 bits for one of 32
-      return s.first_down_port + static_cast<uint32_t>((uint64_t{offset} * s.down_reciprocal) >> 32);
-    }
+    if (destination - s.first_slot < s.end_slot - s.first_slot) return DownPort(s, destination);
     return s.first_up_port + ((((route_hash >> s.hash_shift) & 0xffff) * s.up_ports) >> 16);
   }
+
+  // How many ports of `s` the hash chooses among for a destination, and number `i` of them. Not of a dragonfly.
+  uint32_t EqualPorts(const SwitchInfo& s, uint32_t destination) const {
+    if (s.routing == Routing::kTable) return table_[s.table_row + destination] & 0xff;
+    return destination - s.first_slot < s.end_slot - s.first_slot ? 1 : s.up_ports;
+  }
+  uint32_t EqualPort(const SwitchInfo& s, uint32_t destination, uint32_t i) const {
+    if (s.routing == Routing::kTable) return choices_[(table_[s.table_row + destination] >> 8) + i];
+    return destination - s.first_slot < s.end_slot - s.first_slot ? DownPort(s, destination) : s.first_up_port + i;
+  }
+  // Of a dragonfly: the port that Route gives, or where a link of that way is withdrawn (by port) that of the next way
+  // in an order that the hash begins. Nothing: no way is left.
+  std::optional<uint32_t> RouteInDragonflyWithout(const std::vector<uint8_t>& withdrawn, const SwitchInfo& s,
+                                                  uint32_t destination, uint32_t route_hash) const;
 
   // The choice of paths that `entropy` stands for between two NICs: stable, and independent from tier to tier. `salt`
   // is the run's.
@@ -207,6 +217,15 @@ class Topology {
   absl::Status CheckDragonfly() const;
   void FindFarthestInDragonfly();
   uint32_t RouteInDragonfly(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const;
+  uint32_t RouterOf(uint32_t slot) const {  // in its plane
+    return slot % (config_.hosts * nics_per_plane()) / (config_.tor_radix * nics_per_plane());
+  }
+  // Which group a packet to `group` goes to first; where that is the one that it is in, it goes straight.
+  uint32_t FirstGroup(uint32_t group, uint32_t route_hash) const;
+  // Output port of `s` by the first of the links to `group`, from the hash's choice on, over which the destination can
+  // be reached: straight from there, if it is in another group.
+  std::optional<uint32_t> OpenPortToGroup(const std::vector<uint8_t>& withdrawn, const SwitchInfo& s, uint32_t group,
+                                          uint32_t destination, uint32_t route_hash) const;
   // Output port of router `s` towards another group, by link number `copy` of those between the two.
   uint32_t PortToGroup(const SwitchInfo& s, uint32_t group, uint32_t copy) const;
   uint32_t PortToRouter(const SwitchInfo& s, uint32_t position) const;
@@ -219,6 +238,12 @@ class Topology {
   uint32_t routers_per_group() const { return config_.pod_size / config_.tor_radix; }
   uint32_t links_per_group_pair() const { return routers_per_group() * global_links() / (groups() - 1); }
 
+  uint32_t DownPort(const SwitchInfo& s, uint32_t destination) const {  // one below
+    const uint32_t offset = destination - s.first_slot;
+    if (s.down_reciprocal == 0) return s.first_down_port + offset;
+    // cppcheck-suppress shiftTooManyBits ; it takes the product of 64 bits for one of 32
+    return s.first_down_port + static_cast<uint32_t>((uint64_t{offset} * s.down_reciprocal) >> 32);
+  }
   uint32_t RouteByTable(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
     const uint32_t entry = table_[s.table_row + destination];
     // Independent from switch to switch: every bit of the row must change every bit of the result.

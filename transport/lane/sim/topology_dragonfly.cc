@@ -125,19 +125,66 @@ uint32_t Topology::PortToGroup(const SwitchInfo& s, uint32_t group, uint32_t cop
   return s.first_up_port + routers_per_group() - 1 + global % global_links();
 }
 
-uint32_t Topology::RouteInDragonfly(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
-  if (destination - s.first_slot < s.end_slot - s.first_slot) return s.first_down_port + (destination - s.first_slot);
-  const uint32_t router = destination % (config_.hosts * nics_per_plane()) / (config_.tor_radix * nics_per_plane());
-  const uint32_t group = router / routers_per_group();
-  if (group == s.pod) return PortToRouter(s, router % routers_per_group());
-  uint32_t next = group;
+uint32_t Topology::FirstGroup(uint32_t group, uint32_t route_hash) const {
   const uint32_t detour = Mixed(route_hash, UINT32_MAX - 1);
   const bool may_turn = config_.routing == DragonflyRouting::kValiant ||
                         (config_.routing == DragonflyRouting::kBoth && (detour & 1) != 0);
-  if (may_turn) {
-    if (const uint32_t third = Choice(detour, groups()); third != s.pod) next = third;
+  return may_turn ? Choice(detour, groups()) : group;
+}
+
+uint32_t Topology::RouteInDragonfly(const SwitchInfo& s, uint32_t destination, uint32_t route_hash) const {
+  if (destination - s.first_slot < s.end_slot - s.first_slot) return s.first_down_port + (destination - s.first_slot);
+  const uint32_t router = RouterOf(destination);
+  const uint32_t group = router / routers_per_group();
+  if (group == s.pod) return PortToRouter(s, router % routers_per_group());
+  const uint32_t first = FirstGroup(group, route_hash);
+  return PortToGroup(s, first == s.pod ? group : first, Choice(Mixed(route_hash, s.pod), links_per_group_pair()));
+}
+
+// The groups that a packet may go to first stand in a ring from the hash's choice on, the links to each in one from the
+// hash's choice on: all routers of a group see the same order, so one that the packet passes has the chosen way, or an
+// earlier one, and no packet goes round in a circle. The same holds in the third group, whose own place in the ring
+// means straight.
+std::optional<uint32_t> Topology::RouteInDragonflyWithout(const std::vector<uint8_t>& withdrawn, const SwitchInfo& s,
+                                                          uint32_t destination, uint32_t route_hash) const {
+  const uint32_t group = RouterOf(destination) / routers_per_group();
+  if (group == s.pod) {
+    const uint32_t port = RouteInDragonfly(s, destination, route_hash);
+    return withdrawn[port] == 0 ? std::optional(port) : std::nullopt;
   }
-  return PortToGroup(s, next, Choice(Mixed(route_hash, s.pod), links_per_group_pair()));
+  const uint32_t first = FirstGroup(group, route_hash);
+  const uint32_t ways = config_.routing == DragonflyRouting::kMinimal ? 1 : groups();
+  for (uint32_t i = 0; i < ways; ++i) {
+    const uint32_t next = (first + i) % groups();
+    const auto port = OpenPortToGroup(withdrawn, s, next == s.pod ? group : next, destination, route_hash);
+    if (port) return port;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> Topology::OpenPortToGroup(const std::vector<uint8_t>& withdrawn, const SwitchInfo& s,
+                                                  uint32_t group, uint32_t destination, uint32_t route_hash) const {
+  const uint32_t router = RouterOf(destination);
+  const uint32_t last_group = router / routers_per_group();
+  const uint32_t hashed = Choice(Mixed(route_hash, s.pod), links_per_group_pair());
+  for (uint32_t i = 0; i < links_per_group_pair(); ++i) {
+    const uint32_t copy = (hashed + i) % links_per_group_pair();
+    const uint32_t port = PortToGroup(s, group, copy);
+    if (withdrawn[port] != 0) continue;
+    const SwitchInfo* there = &switch_of_node(links_[port].to);
+    if (there->pod == s.pod) {
+      const uint32_t global = PortToGroup(*there, group, copy);
+      if (withdrawn[global] != 0) continue;
+      there = &switch_of_node(links_[global].to);
+    }
+    if (group != last_group) {
+      if (OpenPortToGroup(withdrawn, *there, last_group, destination, route_hash)) return port;
+      continue;
+    }
+    const bool is_last = destination - there->first_slot < there->end_slot - there->first_slot;
+    if (is_last || withdrawn[PortToRouter(*there, router % routers_per_group())] == 0) return port;
+  }
+  return std::nullopt;
 }
 
 std::vector<uint32_t> Topology::StraightPath(uint32_t source, uint32_t destination, uint32_t copy) const {

@@ -82,6 +82,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
   result.max_packet_bytes = std::min(mtu - UdpOverhead(point.address), kMaxDatagramBytes);
   result.this_machine_only = point.interface.loopback;
   result.path_may_be_narrower = !point.interface.loopback;
+  if (!point.interface.loopback) result.overtaking = Overtaking::kShort;
   result.costly_receive = true;
   result.ecn = main.ecn;
   result.rx_timestamps = main.timestamps;

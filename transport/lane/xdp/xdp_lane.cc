@@ -133,6 +133,7 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
   LaneCapabilities result;
   result.max_packet_bytes = parts.mtu - headers;
   result.path_may_be_narrower = true;
+  result.overtaking = Overtaking::kShort;
   result.ecn = options.ecn;
   result.delay_error = kDelayError;
   result.burst_segments = kBurst;

@@ -114,6 +114,24 @@ TEST(ScenarioTest, AdaptiveRoutingIsOffUnlessAskedFor) {
   EXPECT_EQ(study.sections[0].scenario.resolved["fabric"]["adaptive_routing"], true);
 }
 
+TEST(ScenarioTest, ReroutingIsInTheResultsWhereItMatters) {
+  const std::string down = "[[fault]]\nkind='link_down'\ntarget='tor:0/up:0'\n";
+  const Scenario usual = Load(down).sections[0].scenario;
+  EXPECT_EQ(usual.fabric.reroute_delay, sim::Picos{1'000'000'000});
+  EXPECT_EQ(usual.resolved["fabric"]["reroute_us"], 1000);
+  const Scenario never = Load(down, {"fabric.reroute_us=0"}).sections[0].scenario;
+  EXPECT_EQ(never.fabric.reroute_delay, 0);
+  EXPECT_EQ(never.resolved["fabric"]["reroute_us"], 0);
+  EXPECT_EQ(Load("", {"fabric.reroute_us=2.5"}).sections[0].scenario.resolved["fabric"]["reroute_us"], 2.5);
+  EXPECT_FALSE(Load("").sections[0].scenario.resolved["fabric"].contains("reroute_us"));
+  const std::string slow = "[[fault]]\nkind='link_slow'\nfraction=0.5\ntarget='tor:0/up:0'\n";
+  EXPECT_FALSE(Load(slow).sections[0].scenario.resolved["fabric"].contains("reroute_us"));
+  EXPECT_THAT(ErrorOf("[fabric]\nreroute_us = -1\n"),
+              HasSubstr("fabric.reroute_us must be a number from 0 to 1000000000, not -1"));
+  EXPECT_THAT(ErrorOf("[fabric]\nreroute_us = \"soon\"\n"),
+              HasSubstr("fabric.reroute_us must be a number from 0 to 1000000000"));
+}
+
 TEST(ScenarioTest, TakesEveryPathPolicy) {
   for (const std::string& name : PathPolicyNames()) {
     EXPECT_EQ(Load("[paths]\npolicy = \"" + name + "\"\n").sections[0].scenario.path_policy, name);

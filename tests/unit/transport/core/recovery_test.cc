@@ -245,7 +245,7 @@ TEST_P(RecoveryTest, ASilentNetworkForAWhile) {
   Await(1, receive, Duration::Seconds(5));
   EXPECT_EQ(Done(0, send)->status, OperationStatus::kOk);
   // 20 ms and twice as long each time: what nobody answers is asked ever more seldom.
-  EXPECT_LT(endpoint(0).counters().timeouts, 12u);
+  EXPECT_LT(endpoint(0).counters().timeouts, 12u * GetParam().ports) << "each port by itself";
 }
 
 // Somebody cuts a payload, or makes it longer, and says that there is no checksum: it is not the segment.
@@ -269,10 +269,7 @@ TEST_P(RecoveryTest, AClockThatLeapsMakesNoLongTimeout) {
   const Time start = now();
   AwaitOk(1, received);
   EXPECT_TRUE(second.Holds(2));
-  if (GetParam().control == TestControl::kWindow) {  // with credit it was not taken for one
-    EXPECT_GT(now() - start, Duration::Millis(500));
-  }
-  EXPECT_LE(now() - start, Duration::Seconds(2));
+  EXPECT_LE(now() - start, Duration::Millis(500));
 }
 
 TEST_P(RecoveryTest, SegmentsOfAnotherLengthAreNotTaken) {

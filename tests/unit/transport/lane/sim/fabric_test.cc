@@ -425,6 +425,91 @@ TEST(FabricTest, AdaptiveRoutingLeavesOutALinkThatIsDownAndPrefersTheFasterOfTwo
   EXPECT_LT(fabric->SentBytes(up + 2), fabric->SentBytes(up) * 2 / 3);
 }
 
+// Packets that went there and whose answer came back.
+uint64_t Acknowledged(const std::vector<std::unique_ptr<WindowHost>>& hosts) {
+  uint64_t acknowledged = 0;
+  for (const auto& host : hosts) acknowledged += host->acknowledged();
+  return acknowledged;
+}
+
+constexpr Picos kMicro = 1'000'000;
+
+// Each of four hosts sends 400 packets over all its paths, which takes 133 us. The link dies at 20 us.
+FabricConfig SpineLinkDies(Picos reroute_delay, const std::string& target) {
+  FabricConfig config = TwoLeaves(false);
+  config.entropies = 64;
+  config.queue_bytes = 10'000'000;
+  config.reroute_delay = reroute_delay;
+  config.faults = {Fault{.kind = FaultKind::kLinkDown, .at = 20 * kMicro, .target = target}};
+  return config;
+}
+
+TEST(FabricTest, ADeadLinkIsUsedUntilTheRoutingHasWithdrawnIt) {
+  // The link of the senders' leaf, and that of the spine to the receivers' leaf, two switches further.
+  for (const char* target : {"tor:0/up:1", "core:1/down:1"}) {
+    auto fabric = Build(SpineLinkDies(30 * kMicro, target));
+    const uint32_t uplink = fabric->topology().switches()[0].first_up_port + 1;
+    uint64_t sent = 0, lost = 0;
+    std::vector<std::unique_ptr<WindowHost>> hosts;
+    for (uint32_t h = 0; h < 8; ++h) {
+      hosts.push_back(
+          std::make_unique<WindowHost>(*fabric, h, std::vector<uint32_t>{(h + 4) % 8}, h < 4 ? 400 : 0, 400));
+    }
+    fabric->Run(Time::FromNanos(49'999));
+    lost = fabric->counters().fault_losses;
+    EXPECT_GT(lost, 50u) << target;
+    fabric->Run(Time::FromNanos(80'000));  // what waited at the link, or was on its way to it
+    sent = fabric->SentBytes(uplink);
+    lost = fabric->counters().fault_losses;
+    fabric->Run(Time::Never());
+    EXPECT_EQ(fabric->SentBytes(uplink), sent) << target;
+    EXPECT_EQ(fabric->counters().fault_losses, lost) << target;
+    EXPECT_LT(lost, 200u) << target;
+    EXPECT_EQ(Acknowledged(hosts), 1600 - lost) << target;
+  }
+}
+
+TEST(FabricTest, WithoutAReroutingDelayADeadLinkIsUsedForEver) {
+  auto fabric = Build(SpineLinkDies(0, "tor:0/up:1"));
+  const auto hosts = AcrossTheSpines(*fabric, 400);
+  EXPECT_GT(fabric->counters().fault_losses, 300u);
+  EXPECT_EQ(Acknowledged(hosts), 1600 - fabric->counters().fault_losses);
+}
+
+TEST(FabricTest, ALinkThatComesBackIsUsedAgainAfterTheReroutingDelay) {
+  FabricConfig config = SpineLinkDies(10 * kMicro, "tor:0/up:1");
+  config.faults[0].until = 60 * kMicro;
+  auto fabric = Build(config);
+  const uint32_t uplink = fabric->topology().switches()[0].first_up_port + 1;
+  std::vector<std::unique_ptr<WindowHost>> hosts;
+  for (uint32_t h = 0; h < 8; ++h) {
+    hosts.push_back(std::make_unique<WindowHost>(*fabric, h, std::vector<uint32_t>{(h + 4) % 8}, h < 4 ? 400 : 0, 400));
+  }
+  fabric->Run(Time::FromNanos(55'000));
+  const uint64_t before = fabric->SentBytes(uplink);
+  fabric->Run(Time::FromNanos(69'999));
+  EXPECT_EQ(fabric->SentBytes(uplink), before);
+  fabric->Run(Time::Never());
+  EXPECT_GT(fabric->SentBytes(uplink), before + uint64_t{50} * 4160);
+}
+
+// With the shortest queue in place of the hash: of a link that is not its own a switch knows by the routing alone.
+TEST(FabricTest, AdaptiveRoutingLeavesOutANextHopThatTheRoutingHasWithdrawn) {
+  for (const Picos reroute_delay : {Picos{0}, 10 * kMicro}) {
+    FabricConfig config = SpineLinkDies(reroute_delay, "core:1/down:1");
+    config.adaptive_routing = true;
+    auto fabric = Build(config);
+    const auto hosts = AcrossTheSpines(*fabric, 400);
+    EXPECT_EQ(Acknowledged(hosts), 1600 - fabric->counters().fault_losses);
+    if (reroute_delay == 0) {
+      EXPECT_GT(fabric->counters().fault_losses, 250u);
+    } else {
+      EXPECT_GT(fabric->counters().fault_losses, 10u);
+      EXPECT_LT(fabric->counters().fault_losses, 100u);
+    }
+  }
+}
+
 TEST(FabricTest, SameSeedSameRun) {
   uint64_t first_hops = 0, first_marks = 0;
   int64_t first_end = 0;
@@ -550,6 +635,10 @@ TEST(FabricTest, RefusesBadNumbers) {
   config = SmallSwitch();
   config.mtu_bytes = 0;
   EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.mtu_bytes"));
+  config = SmallSwitch();
+  config.reroute_delay = -5'000'000;
+  EXPECT_THAT(std::string(Fabric::Create(config).status().message()),
+              testing::HasSubstr("fabric.reroute_us = -5 must be at least 0"));
 }
 
 }  // namespace

@@ -1,0 +1,121 @@
+// The evidence, windows and timers of one traffic class on one port.
+#include "transport/core/tx/class_recovery.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+constexpr RecoveryLimits kLimits{.min_timeout = Duration::Millis(20),
+                                 .min_probe = Duration::Micros(50),
+                                 .max_ack_delay = Duration::Micros(25),
+                                 .usual_silence = Duration()};
+constexpr Duration kAckDelay = Duration::Micros(25);
+
+Time At(int64_t micros) { return Time() + Duration::Micros(micros); }
+
+class ClassRecoveryTest : public testing::Test {
+ protected:
+  // Sends a packet and takes its acknowledgement.
+  void RoundTrip(int64_t sent_us, int64_t rtt_us) {
+    recovery_.OnSent(psn_++, 1, At(sent_us));
+    recovery_.OnRttSample(Duration::Micros(rtt_us), At(sent_us + rtt_us));
+    recovery_.OnResolved(1);
+    recovery_.OnArrived(At(sent_us));
+    recovery_.OnProgress(At(sent_us + rtt_us));
+  }
+  Time Next() const { return recovery_.TimeoutAt(kAckDelay, kLimits); }
+  // Lets the next timer run out; true: a probe.
+  bool RunOut() { return recovery_.HandleTimeout(kAckDelay, kLimits, Next()); }
+
+  uint64_t psn_ = 1;
+  ClassRecovery recovery_{RttEstimator(Duration::Millis(1)), 1};
+};
+
+TEST_F(ClassRecoveryTest, WithNothingOutstandingThereIsNothingToAwait) {
+  EXPECT_TRUE(Next().is_never());
+  RoundTrip(0, 100);
+  EXPECT_TRUE(Next().is_never());
+}
+
+TEST_F(ClassRecoveryTest, TwoProbesThenATimeout) {
+  RoundTrip(0, 100);
+  recovery_.OnSent(psn_, 1, At(1000));
+  EXPECT_EQ(Next(), At(1000 + 200 + 25));
+  EXPECT_TRUE(RunOut());
+  EXPECT_EQ(Next(), At(1000 + 2 * 225));
+  EXPECT_TRUE(RunOut());
+  EXPECT_EQ(Next(), At(1000 + 20'025));
+  EXPECT_FALSE(RunOut());
+  EXPECT_EQ(recovery_.timeouts_in_a_row(), 1u);
+  EXPECT_EQ(recovery_.questions_in_a_row(), 3u);
+}
+
+TEST_F(ClassRecoveryTest, AfterATimeoutOnePacketAtATimeUntilSomethingArrives) {
+  RoundTrip(0, 100);
+  recovery_.OnSent(psn_, 10, At(1000));
+  while (RunOut()) continue;
+  EXPECT_FALSE(recovery_.may_send());
+  recovery_.OnResolved(10);
+  EXPECT_TRUE(recovery_.may_send());
+  recovery_.OnSent(psn_ + 10, 1, At(30'000));
+  EXPECT_FALSE(recovery_.may_send());
+  recovery_.OnProgress(At(30'100));
+  EXPECT_TRUE(recovery_.may_send());
+  EXPECT_EQ(recovery_.questions_in_a_row(), 0u);
+}
+
+TEST_F(ClassRecoveryTest, QuestionsInBackoffBecomeEverMoreSeldom) {
+  RoundTrip(0, 100);
+  recovery_.OnSent(psn_, 1, At(1000));
+  uint32_t questions = 0;
+  while (Next() < At(3'000'000)) {
+    RunOut();
+    ++questions;
+  }
+  EXPECT_GT(recovery_.timeouts_in_a_row(), 5u);
+  EXPECT_LT(questions, 120u);
+  EXPECT_EQ(recovery_.silent_since(), At(1000));
+}
+
+// The window covers what was late once, and forgets it when nothing is late any more.
+TEST_F(ClassRecoveryTest, LateArrivalsWidenTheWindowToTheirLateness) {
+  RoundTrip(0, 100);
+  const Duration usual = recovery_.ReorderWindow();
+  RoundTrip(5000, 100);
+  recovery_.OnLateArrival(At(2000), false, kLimits, At(5200));
+  EXPECT_GE(recovery_.ReorderWindow(), Duration::Micros(3000));
+  EXPECT_LT(recovery_.LostBefore(), At(2000));
+  for (int64_t i = 0; i < 20'000; ++i) RoundTrip(10'000 + i * 200, 100);
+  EXPECT_LE(recovery_.ReorderWindow(), usual);
+}
+
+TEST_F(ClassRecoveryTest, AVerdictIsRememberedForATimeoutAtLeast) {
+  RoundTrip(0, 100);
+  EXPECT_GE(recovery_.MemoryOfLost(kLimits), Duration::Millis(20));
+}
+
+TEST_F(ClassRecoveryTest, PathOrderIsNotTrustedForAWhileAfterAWrongVerdict) {
+  RoundTrip(0, 100);
+  EXPECT_TRUE(recovery_.trusts_path_order(At(200)));
+  recovery_.OnLateArrival(At(0), true, kLimits, At(200));
+  EXPECT_FALSE(recovery_.trusts_path_order(At(300)));
+  EXPECT_TRUE(recovery_.trusts_path_order(At(200 + 16 * 100)));
+  recovery_.OnLateArrival(At(0), false, kLimits, At(10'000));
+  EXPECT_TRUE(recovery_.trusts_path_order(At(10'000))) << "that verdict was by time";
+}
+
+// Of the round trip: one that is out of all proportion counts little, a lasting change is followed.
+TEST_F(ClassRecoveryTest, OneLongRoundTripIsNoLongTimeout) {
+  RoundTrip(0, 100);
+  for (int64_t i = 1; i < 20; ++i) RoundTrip(i * 1000, 100);
+  recovery_.OnRttSample(Duration::Seconds(1), At(20'000));
+  EXPECT_LE(recovery_.rtt().smoothed(), Duration::Micros(200));
+  recovery_.OnRttSample(Duration::Seconds(30), At(20'001));
+  EXPECT_LE(recovery_.rtt().smoothed(), Duration::Micros(200)) << "a clock has leapt";
+  for (int64_t i = 0; i < 30; ++i) recovery_.OnRttSample(Duration::Millis(5), At(30'000 + i));
+  EXPECT_GE(recovery_.rtt().smoothed(), Duration::Micros(4500));
+}
+
+}  // namespace
+}  // namespace paceline

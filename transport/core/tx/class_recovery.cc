@@ -1,0 +1,99 @@
+#include "transport/core/tx/class_recovery.h"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kMaxDoublings = 6;
+constexpr uint32_t kMaxProbes = 20;  // of which each waits twice as long as the one before
+// A pause of the process or a leap of the clock may make any round trip look long.
+constexpr Duration kLongestTimeout = Duration::Seconds(2);
+// Round trips without a late arrival after which the lateness that is reckoned with is halved.
+constexpr int64_t kLatenessRounds = 64;
+constexpr int64_t kDistrustRounds = 16;  // first, after a wrong verdict by path order; doubles with each further one
+constexpr Duration kLongestDistrust = Duration::Seconds(60);
+
+}  // namespace
+
+void ClassRecovery::OnSent(uint64_t psn, uint64_t count, Time now) {
+  if (outstanding_ == 0) {
+    scan_ = psn;
+    last_progress_ = now;
+    if (backoff_ == 0) {  // after a time-out only an acknowledgement ends the back-off
+      probes_ = questions_ = 0;
+      silent_since_ = now;
+    }
+  }
+  outstanding_ += count;
+}
+
+Duration ClassRecovery::OnProgress(Time now) {
+  const Duration silence = now - last_progress_;
+  last_progress_ = silent_since_ = now;
+  probes_ = backoff_ = questions_ = 0;
+  if (now >= lateness_fades_at_) {
+    lateness_ = lateness_ < rtt_.least() / 8 ? Duration() : lateness_ / 2;
+    LetLatenessFade(now);
+  }
+  return silence;
+}
+
+void ClassRecovery::LetLatenessFade(Time now) {
+  const bool any = lateness_ > Duration();
+  lateness_fades_at_ = any ? now + (rtt_.smoothed() + lateness_) * kLatenessRounds : Time::Never();
+}
+
+void ClassRecovery::OnLateArrival(Time sent_at, bool by_path_order, const RecoveryLimits& limits, Time now) {
+  const Duration lateness = (newest_arrived_sent_at_ - sent_at) * 9 / 8;
+  lateness_ = std::min(std::max(lateness_, lateness), Timeout(limits));
+  LetLatenessFade(now);
+  if (!by_path_order || now < trust_path_order_from_ - distrust_ / 2) return;
+  distrust_ = std::min(std::max(distrust_ * 2, rtt_.smoothed() * kDistrustRounds), kLongestDistrust);
+  trust_path_order_from_ = now + distrust_;
+}
+
+Duration ClassRecovery::ReorderWindow() const {
+  return std::max(std::min(rtt_.least() + rtt_.variation(), rtt_.smoothed() * 2), lateness_);
+}
+
+Duration ClassRecovery::Timeout(const RecoveryLimits& limits) const {
+  return std::max(rtt_.smoothed() + rtt_.variation() * 4, limits.min_timeout) + limits.max_ack_delay;
+}
+
+Duration ClassRecovery::ProbeDelay(Duration ack_delay, const RecoveryLimits& limits) const {
+  const Duration usual = std::min(limits.usual_silence * 5 / 4, Timeout(limits));
+  return std::max({rtt_.smoothed() * 2, usual, limits.min_probe}) + ack_delay;
+}
+
+Duration ClassRecovery::Backoff(Duration delay) const {
+  return std::min(delay * (int64_t{1} << std::min(backoff_, kMaxDoublings)), kLongestTimeout);
+}
+
+// After a time-out the questions go on for as long as the next one is away: what is lost by chance is heard of soon.
+bool ClassRecovery::ProbeIsNext(Duration probe, const RecoveryLimits& limits) const {
+  if (probes_ < kProbesBeforeTimeout) return true;
+  return in_backoff() && probe * (int64_t{2} << std::min(probes_, kMaxProbes)) <= Backoff(Timeout(limits));
+}
+
+Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) const {
+  if (outstanding_ == 0) return Time::Never();
+  const Duration probe = ProbeDelay(ack_delay, limits);
+  const Duration delay = ProbeIsNext(probe, limits) ? probe * (int64_t{1} << std::min(probes_, kMaxProbes))
+                                                    : std::max(Backoff(Timeout(limits)), probe * 4);
+  return last_progress_ + std::min(delay, kLongestTimeout);
+}
+
+bool ClassRecovery::HandleTimeout(Duration ack_delay, const RecoveryLimits& limits, Time now) {
+  ++questions_;
+  if (ProbeIsNext(ProbeDelay(ack_delay, limits), limits)) {
+    ++probes_;
+    return true;
+  }
+  ++backoff_;
+  probes_ = 0;
+  last_progress_ = now;
+  return false;
+}
+
+}  // namespace paceline
