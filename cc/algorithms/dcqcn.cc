@@ -142,7 +142,7 @@ using Dcqcn = SenderOnly<DcqcnSender, DcqcnParameters>;
 std::unique_ptr<CongestionControl> CreateDcqcn(const ParameterMap& map, uint64_t) {
   DcqcnParameters p;
   const bool paper = ChoiceOf(map, "variant") == "paper";
-  p.alpha_timer = Duration::Micros(paper ? 50 : 1);
+  p.alpha_timer = Duration::Micros(paper ? 55 : 1);
   p.decrease_interval = Duration::Micros(paper ? 50 : 4);
   p.increase_timer = Duration::Micros(paper ? 55 : 300);
   p.cnp_interval = Duration::Micros(paper ? 50 : 4);
@@ -150,8 +150,9 @@ std::unique_ptr<CongestionControl> CreateDcqcn(const ParameterMap& map, uint64_t
   p.byte_counter = paper ? 10'000'000 : 0;
   p.keep_target = p.alpha_by_timer = !paper;
   p.g = NumberOf(map, "g");
-  p.rai = NumberOf(map, "rai");
-  p.rhai = NumberOf(map, "rhai");
+  const auto or_own = [](double given, double own) { return given > 0 ? given : own; };
+  p.rai = or_own(NumberOf(map, "rai"), paper ? 0.001 : 0.0002);
+  p.rhai = or_own(NumberOf(map, "rhai"), paper ? 0.005 : 0.002);
   p.min_rate = NumberOf(map, "min_rate");
   return std::make_unique<Dcqcn>(p);
 }
@@ -162,10 +163,10 @@ AlgorithmInfo DcqcnAlgorithm() {
   return {"dcqcn",
           "Rate by ECN marks and timers (SIGCOMM 2015)",
           {ChoiceSpec("variant", "paper", {"paper", "vendor"},
-                      "Timers 50/50/55 us, F 5, byte counter 10 MB; or 1/4/300 us, F 1, none (HPCC authors' code)"),
+                      "Timers 55/50/55 us, F 5, byte counter 10 MB; or 1/4/300 us, F 1, none (HPCC authors' code)"),
            NumberSpec("g", 1.0 / 256, 0.0001, 1, "", "Gain of the mark average (paper, section 5)"),
-           NumberSpec("rai", 0.0002, 1e-6, 0.1, "link rate", "Additive increase: 5 Mb/s per 25 Gb/s (run.py)"),
-           NumberSpec("rhai", 0.002, 1e-6, 1, "link rate", "Hyper increase: 50 Mb/s per 25 Gb/s (run.py)"),
+           NumberSpec("rai", 0, 0, 0.1, "link rate", "Additive increase; 0: the variant's own, 0.001 or 0.0002"),
+           NumberSpec("rhai", 0, 0, 1, "link rate", "Hyper increase; 0: the variant's own, 0.005 or 0.002"),
            NumberSpec("min_rate", 0.01, 1e-5, 1, "link rate", "Least rate: 1 Gb/s at 100 Gb/s (run.py)")},
           CreateDcqcn};
 }

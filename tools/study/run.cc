@@ -92,6 +92,7 @@ class Run : public FlowEvents {
     config.seed = seed_;
     config.ecn_min_bytes = algorithm_.ecn_min_bytes;
     config.ecn_max_bytes = algorithm_.ecn_max_bytes;
+    config.ecn_max_probability = algorithm_.ecn_max_probability;
     const absl::StatusOr<sim::Topology> topology = sim::Topology::Create(config.topology);
     if (!topology.ok()) return topology.status();
     if (scenario_.workload.posted_ahead) {

@@ -125,6 +125,7 @@ class Loader {
     f.queue_bytes = Bytes(reader, "queue_bytes", f.queue_bytes);
     f.ecn_min_bytes = Bytes(reader, "ecn_min_bytes", f.ecn_min_bytes);
     f.ecn_max_bytes = Bytes(reader, "ecn_max_bytes", f.ecn_max_bytes);
+    f.ecn_max_probability = Probability(reader, "ecn_max_probability", f.ecn_max_probability);
     f.trimming = reader.Bool("trimming", false);
     f.adaptive_routing = reader.Bool("adaptive_routing", false);
     f.reroute_delay = MicrosToPicos(reader.Number("reroute_us", sim::PicosToMicros(f.reroute_delay), 0, kMaxMicros));
@@ -161,6 +162,7 @@ class Loader {
            {"queue_bytes", f.queue_bytes},
            {"ecn_min_bytes", f.ecn_min_bytes},
            {"ecn_max_bytes", f.ecn_max_bytes},
+           {"ecn_max_probability", f.ecn_max_probability},
            {"trimming", f.trimming},
            {"pfc", b.lossless},
            {"mtu_bytes", f.mtu_bytes},
@@ -220,6 +222,13 @@ class Loader {
     return static_cast<uint32_t>(reader.Integer(key, otherwise, 0, 1u << 30));
   }
 
+  // Above 0 and at most 1.
+  static double Probability(TableReader& reader, const std::string& key, double otherwise) {
+    const double given = reader.Number(key, otherwise, 0, 1);
+    if (given == 0) reader.Fail(key, "must be above 0 and at most 1, not 0");
+    return given;
+  }
+
   absl::Status LoadPaths(TableReader& top) {
     TableReader reader("paths", top.Table("paths"));
     const auto policies = PathPolicyNames();
@@ -250,9 +259,11 @@ class Loader {
       if (!choice.ok()) return choice.status();
       for (const auto& [key, value] : choice->parameters) out[name][key] = ToJson(value);
       if (choice->ecn_min_bytes != scenario_.fabric.ecn_min_bytes ||
-          choice->ecn_max_bytes != scenario_.fabric.ecn_max_bytes) {
+          choice->ecn_max_bytes != scenario_.fabric.ecn_max_bytes ||
+          choice->ecn_max_probability != scenario_.fabric.ecn_max_probability) {
         out[name]["ecn_min_bytes"] = choice->ecn_min_bytes;
         out[name]["ecn_max_bytes"] = choice->ecn_max_bytes;
+        out[name]["ecn_max_probability"] = choice->ecn_max_probability;
       }
       scenario_.algorithms.push_back(*std::move(choice));
     }
@@ -287,6 +298,7 @@ class Loader {
     }
     choice.ecn_min_bytes = Bytes(reader, "ecn_min_bytes", scenario_.fabric.ecn_min_bytes);
     choice.ecn_max_bytes = Bytes(reader, "ecn_max_bytes", scenario_.fabric.ecn_max_bytes);
+    choice.ecn_max_probability = Probability(reader, "ecn_max_probability", scenario_.fabric.ecn_max_probability);
     if (choice.ecn_max_bytes != 0 && choice.ecn_max_bytes < choice.ecn_min_bytes) {
       reader.Fail("ecn_max_bytes", absl::StrCat("= ", choice.ecn_max_bytes, " must be at least ecn_min_bytes = ",
                                                 choice.ecn_min_bytes, " (or 0: no marking)"));

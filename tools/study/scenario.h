@@ -27,6 +27,7 @@ struct AlgorithmChoice {
   ParameterMap parameters;     // all of them, defaults filled in
   uint32_t ecn_min_bytes = 0;  // the fabric's, unless its table has its own
   uint32_t ecn_max_bytes = 0;
+  double ecn_max_probability = 1;
 };
 
 struct Scenario {

@@ -207,7 +207,9 @@ std::string EcnFact(const nlohmann::json& fabric) {
   const auto high = NumberAt(fabric, "ecn_max_bytes");
   if (!low || !high) return "";
   if (*high <= 0) return "off";
-  return FormatBytes(*low) + " to " + FormatBytes(*high);
+  const double most = NumberAt(fabric, "ecn_max_probability").value_or(1);
+  const std::string at_most = most < 1 ? ", with at most " + FormatShort(most * 100) + " % between" : "";
+  return FormatBytes(*low) + " to " + FormatBytes(*high) + at_most;
 }
 
 std::string OverflowFact(const nlohmann::json& fabric) {
@@ -325,13 +327,14 @@ std::vector<Fact> DescribeFabric(const nlohmann::json& results) {
       {"Hosts", HostsFact(fabric), "End points of the fabric."},
       {"Links", LinkFact(fabric), "Rate of every link and the time a bit takes over it, in one direction."},
       {"Port queue", QueueFact(scenario), "Room for waiting data packets at each switch port."},
-      {"ECN marking", EcnFact(fabric), "Packets are marked with rising probability between these two queue lengths."},
+      {"ECN marking", EcnFact(fabric),
+       "Packets are marked with rising probability between these two queue lengths, and always beyond."},
       {"When full", fabric.empty() ? "" : OverflowFact(fabric), "What a switch does when a port's queue has no room."},
       {"Packet", PacketFact(fabric), "Largest data packet; rates and queues count payload and headers."},
       {"Paths", PathsFact(scenario), "How packets of one flow are spread over the paths of the fabric."},
       {"Faults", FaultsFact(scenario), "What breaks during the run; shaded in the charts over time."},
       {"Ideal", IdealFact(results),
-       "The earliest possible end: the busiest link's bytes at line rate plus one base round trip."},
+       "No run can end earlier: the time that the busiest links need, with the way there and behind them."},
       {"Seeds", SeedsFact(results), "Each algorithm ran once with each seed; a seed sets every random choice."},
   };
   std::erase_if(facts, [](const Fact& fact) { return fact.value.empty(); });

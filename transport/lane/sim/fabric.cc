@@ -30,6 +30,10 @@ absl::Status Validate(const FabricConfig& config) {
                                                    " must be at least fabric.ecn_min_bytes = ", config.ecn_min_bytes,
                                                    " (or 0: no marking)"));
   }
+  if (!(config.ecn_max_probability > 0 && config.ecn_max_probability <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric.ecn_max_probability = ", config.ecn_max_probability, " must be above 0 and at most 1"));
+  }
   if (config.entropies < 1 || config.entropies > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("paths.entropies = ", config.entropies, " must be 1 to 65535"));
   }
@@ -370,9 +374,7 @@ void Fabric::HandlePortFree(uint32_t index) {
     }
     if (port.data_bytes > config_.ecn_min_bytes && config_.ecn_max_bytes != 0 && index >= nics_ &&
         record.is(Packet::kEcnCapable) &&
-        (port.data_bytes >= config_.ecn_max_bytes ||
-         marking_random_.Below(config_.ecn_max_bytes - config_.ecn_min_bytes) <
-             port.data_bytes - config_.ecn_min_bytes)) {
+        (port.data_bytes >= config_.ecn_max_bytes || MarksAtRandom(port.data_bytes - config_.ecn_min_bytes))) {
       counters_.ecn_marks += record.is(Packet::kMarked) ? 0 : 1;
       record.set(Packet::kMarked);
     }
@@ -381,6 +383,12 @@ void Fabric::HandlePortFree(uint32_t index) {
   StartSending(index, packet);
   port.peak_bytes = std::max(port.peak_bytes, port.occupancy());
   if (index < nics_ && lanes_[index]->OnDequeued()) NotifyHost(index / config_.topology.nics_per_host);
+}
+
+// `above`: bytes in the queue beyond ecn_min_bytes.
+bool Fabric::MarksAtRandom(uint32_t above) {
+  if (marking_random_.Below(config_.ecn_max_bytes - config_.ecn_min_bytes) >= above) return false;
+  return config_.ecn_max_probability >= 1 || marking_random_.Chance(config_.ecn_max_probability);
 }
 
 void Fabric::StartSending(uint32_t index, uint32_t packet) {

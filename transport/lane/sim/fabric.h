@@ -2,12 +2,13 @@
 // host, driven by one loop of events in picoseconds. The same seed gives the same run on every machine.
 //
 // A port has a data queue (limit in bytes, the packet being sent included; beyond it drop, or trim to the header when
-// trimming is on; ECN marks rise linearly between ecn_min and ecn_max, decided when a packet leaves the queue by what
-// it leaves behind) and a control queue of the same limit with strict priority, for control packets and cut headers. On
-// the wire a data packet is its payload and `header_bytes`, a control packet `header_bytes`, whatever their real
-// headers are. Paths: ECMP by hash of source, destination, entropy and the run's salt, independent from tier to tier;
-// with adaptive routing the uplink with the least waiting instead, so that a path need not keep its order. Some time
-// after a link died the switches' routing withdraws it (withdrawals.h).
+// trimming is on; ECN marks rise linearly from none at ecn_min to ecn_max_probability at ecn_max, beyond which all are
+// marked, decided when a packet leaves the queue by what it leaves behind) and a control queue of the same limit with
+// strict priority, for control packets and cut headers. On the wire a data packet is its payload and `header_bytes`, a
+// control packet `header_bytes`, whatever their real headers are. Paths: ECMP by hash of source, destination, entropy
+// and the run's salt, independent from tier to tier; with adaptive routing the uplink with the least waiting instead,
+// so that a path need not keep its order. Some time after a link died the switches' routing withdraws it
+// (withdrawals.h).
 //
 // A packet that asks for in-band telemetry gets a record from every switch port that it leaves. It takes no room on the
 // wire.
@@ -56,7 +57,8 @@ struct FabricConfig {
   uint32_t queue_bytes = 178'880;    // per port, data and control each
   BufferConfig buffers;              // of switches, if data is not to be bounded by queue_bytes
   uint32_t ecn_min_bytes = 37'440;   // no marks up to here
-  uint32_t ecn_max_bytes = 145'600;  // every packet beyond; 0: no marking at all
+  uint32_t ecn_max_bytes = 145'600;  // every packet from here on; 0: no marking at all
+  double ecn_max_probability = 1;    // of a mark just below ecn_max_bytes; above 0 and at most 1
   bool trimming = false;
   bool adaptive_routing = false;      // a switch takes the uplink with the shortest queue; ties by hash
   uint32_t mtu_bytes = 4096;          // largest payload
@@ -157,6 +159,7 @@ class Fabric {
   bool PassFaults(uint32_t port, uint32_t packet);
   void Enqueue(uint32_t port, uint32_t packet);
   void AwaitPortFree(uint32_t port);
+  bool MarksAtRandom(uint32_t above);
   void WriteTelemetry(uint32_t port, uint32_t packet);
   bool HasRoom(uint32_t port, uint32_t packet, uint32_t queue_bytes) const;
   void Signal(SwitchBuffers::Signal signal, uint32_t link);

@@ -84,6 +84,61 @@ TEST_P(DcqcnTest, TheByteCounterAdvancesThePaperVariantOnly) {
   EXPECT_DOUBLE_EQ(rate(), paper() ? 75 : 50);
 }
 
+// Section 3.1: K, longer than the 50 us between two notifications.
+TEST_P(DcqcnTest, AlphaOfThePaperVariantFallsAfter55Microseconds) {
+  if (!paper()) GTEST_SKIP() << "of the paper variant";
+  Mark(Duration());
+  RunTimersFor(Duration::Micros(54));
+  Mark(Duration());
+  EXPECT_DOUBLE_EQ(rate(), 25);
+  RunTimersFor(Duration::Micros(55));
+  EXPECT_DOUBLE_EQ(rate(), 37.5);
+  Mark(Duration());
+  EXPECT_DOUBLE_EQ(rate(), 37.5 * (1 - 255.0 / 256 / 2));
+}
+
+// A thousandth of the link rate; hyper increase, five times that, once the byte counter is as far as the timer.
+TEST_P(DcqcnTest, TheStepsOfThePaperVariantAfterACut) {
+  if (!paper()) GTEST_SKIP() << "of the paper variant";
+  Mark(Duration());
+  Mark(Duration::Micros(50));  // the target is 50
+  double expected = 25, target = 50;
+  const auto step = [&] {
+    expected = (expected + target) / 2;
+    EXPECT_NEAR(rate(), expected, 1e-9);
+  };
+  for (int stage = 1; stage <= 8; ++stage) {
+    RunTimersFor(Duration::Micros(55));
+    if (stage >= 5) target += 0.1;
+    step();
+  }
+  uint64_t sent = 0;
+  for (int stage = 1; stage <= 8; ++stage) {
+    sent += 10'000'000;
+    sender_->OnSent(now_, sent, 0);
+    target += stage > 5 ? 0.5 : 0.1;
+    step();
+  }
+}
+
+TEST_P(DcqcnTest, StepsThatAreGivenStandForTheVariantsOwn) {
+  const AlgorithmInfo algorithm = DcqcnAlgorithm();
+  control_ = algorithm.create(
+      *ResolveParameters(algorithm, {{"variant", std::string(GetParam())}, {"rai", 0.01}, {"rhai", 0.01}}), 1);
+  sender_ = control_->NewSender({}, TestPort(), Time());
+  Mark(Duration());
+  RunTimersFor(Duration::Micros(paper() ? 55 : 300));
+  Mark(Duration());
+  const double cut = rate();
+  double expected = cut, target = 75;
+  for (int stage = 1; stage <= 6; ++stage) {
+    RunTimersFor(Duration::Micros(paper() ? 55 : 300));
+    if (stage >= (paper() ? 5 : 2)) target += 1;
+    expected = (expected + target) / 2;
+  }
+  EXPECT_NEAR(rate(), expected, 1e-9);
+}
+
 // As the authors of HPCC run it: one step of fast recovery, an additive one, then hyper increase.
 TEST_P(DcqcnTest, TheStepsOfTheVendorVariantAfterACut) {
   if (paper()) GTEST_SKIP() << "of the vendor variant";

@@ -65,6 +65,7 @@ class ScenarioText {
     Put("mtu_bytes", Pick({"1024", "4096"}));
     Put("header_bytes", Pick({"1", "64", "200"}));
     Put("queue_bytes", "1000000000");
+    Put("reroute_us", Pick({"0", "5", "1000"}));
   }
 
   // Two to four switches in a ring, and hosts on them whose links differ.

@@ -313,6 +313,42 @@ TEST(StudyRunTest, LosslessIncastInSharedMemory) {
   EXPECT_GT(json["runs"][0]["pfc_pauses"], 10);
 }
 
+// As in its paper: eight senders over PFC at 40 Gb/s, and its own marking. They start at line rate, are cut
+// down while the switch empties and climb again by 40 Mb/s in 55 us each; from then on the link carries 39 Gb/s.
+TEST(StudyRunTest, DcqcnFillsTheReceiversLinkOverPfcOnceItHasSettled) {
+  const Study study = Load(R"(
+    [fabric]
+    topology = "single_switch"
+    hosts = 9
+    link_gbps = 40
+    queue_bytes = 2000000
+    pfc = true
+    ecn_min_bytes = 5000
+    ecn_max_bytes = 200000
+    ecn_max_probability = 0.01
+    [workload]
+    fan_in = 8
+    bytes = 20000000
+    [cc]
+    algorithms = ["dcqcn"]
+  )");
+  const Scenario& scenario = study.sections[0].scenario;
+  const auto run = ExecuteRun(scenario, scenario.algorithms[0], 1, nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->fabric.drops, 0u);
+  constexpr int64_t kFrom = 10'000'000, kUntil = 25'000'000;  // nanoseconds
+  uint64_t payload = 0;
+  int64_t span = 0;
+  for (size_t point = 0; point < run->delivered_bytes.size(); ++point) {
+    const int64_t end = run->first_interval_ns + run->interval_ns * static_cast<int64_t>(point + 1);
+    if (end - run->interval_ns < kFrom || end > kUntil) continue;
+    payload += run->delivered_bytes[point];
+    span += run->interval_ns;
+  }
+  ASSERT_GT(span, 10'000'000);
+  EXPECT_GE(static_cast<double>(payload) * 8 / static_cast<double>(span) * 4160 / 4096, 39);
+}
+
 // What the link between the sides carries is known whether it was written out or not.
 TEST(StudyRunTest, HintsKnowADumbbellsLink) {
   const auto runs = [](const std::vector<std::string>& more) {

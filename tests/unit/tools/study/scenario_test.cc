@@ -56,6 +56,7 @@ TEST(ScenarioTest, ResolvedScenarioLoadsAgainAsItself) {
     [cc.dcqcn]
     ecn_min_bytes = 1000
     ecn_max_bytes = 2000
+    ecn_max_probability = 0.25
     [[fault]]
     kind = "link_slow"
     fraction = 0.25
@@ -66,9 +67,13 @@ TEST(ScenarioTest, ResolvedScenarioLoadsAgainAsItself) {
   const nlohmann::json& resolved = study.sections[0].scenario.resolved;
   EXPECT_EQ(resolved["fabric"]["tor_radix"], 8);
   EXPECT_EQ(resolved["cc"]["dcqcn"]["ecn_min_bytes"], 1000);
+  EXPECT_EQ(resolved["cc"]["dcqcn"]["ecn_max_probability"], 0.25);
+  EXPECT_EQ(resolved["fabric"]["ecn_max_probability"], 1);
   EXPECT_EQ(resolved["fault"][0]["fraction"], 0.25);
   EXPECT_EQ(resolved["run"]["seeds"], nlohmann::json({7, 8}));
+  EXPECT_EQ(study.sections[0].scenario.algorithms[0].ecn_max_probability, 1);
   EXPECT_EQ(study.sections[0].scenario.algorithms[1].ecn_max_bytes, 2000u);
+  EXPECT_EQ(study.sections[0].scenario.algorithms[1].ecn_max_probability, 0.25);
   std::string again;
   for (const auto& [table, keys] : resolved.items()) {
     for (const auto& [key, value] : keys.items()) {
@@ -239,6 +244,10 @@ TEST(ScenarioTest, RefusesImpossibleScenarios) {
   EXPECT_THAT(ErrorOf("[fabric]\noversubscription = 3\n"), HasSubstr("fabric.oversubscription"));
   EXPECT_THAT(ErrorOf("[fabric]\nqueue_bytes = 10\n"), HasSubstr("fabric.queue_bytes"));
   EXPECT_THAT(ErrorOf("[fabric]\necn_max_bytes = 10\n"), HasSubstr("ecn_max_bytes"));
+  EXPECT_THAT(ErrorOf("[fabric]\necn_max_probability = 0\n"),
+              HasSubstr("fabric.ecn_max_probability must be above 0 and at most 1, not 0"));
+  EXPECT_THAT(ErrorOf("[cc.dcqcn]\necn_max_probability = 1.5\n"),
+              HasSubstr("cc.dcqcn.ecn_max_probability must be a number from 0 to 1, not 1.5"));
   EXPECT_THAT(ErrorOf("[workload]\nfan_in = 128\n"), HasSubstr("workload.fan_in"));
   EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\nprobability=0.1\ntarget='tor:99/up:0'\n"), HasSubstr("no such switch"));
   EXPECT_THAT(ErrorOf("[[fault]]\nkind='loss'\ntarget='all'\n"), HasSubstr("fault.probability"));

@@ -79,6 +79,14 @@ TEST(DescribeFabric, ListsWhatIsKnown) {
   EXPECT_TRUE(DescribeFabric(nlohmann::json::object()).empty());
 }
 
+TEST(DescribeFabric, NamesTheMaximumProbabilityOfAMarkWhereItIsNotOne) {
+  nlohmann::json results = SampleSection({}).results;
+  results["scenario"]["fabric"]["ecn_max_probability"] = 1;
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "ECN marking"), "37.4 KB to 145.6 KB");
+  results["scenario"]["fabric"]["ecn_max_probability"] = 0.01;
+  EXPECT_EQ(ValueOf(DescribeFabric(results), "ECN marking"), "37.4 KB to 145.6 KB, with at most 1 % between");
+}
+
 TEST(DescribeFabric, TakesOversubscriptionPerTier) {
   const nlohmann::json results = {
       {"scenario", {{"fabric", {{"topology", "leaf_spine"}, {"oversubscription", {1, 4}}, {"trimming", true}}}}}};

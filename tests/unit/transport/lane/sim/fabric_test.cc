@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -164,6 +165,30 @@ TEST(FabricTest, MarksRiseWithTheQueue) {
   hosts.clear();
   fabric = Blast(config, 10, hosts);
   EXPECT_GE(fabric->counters().ecn_marks, 35u);  // whatever leaves something behind
+}
+
+TEST(FabricTest, TheMaximumProbabilityScalesMarksBelowTheUpperThresholdOnly) {
+  const auto marks = [](uint32_t max_bytes, double probability, uint64_t seed) {
+    FabricConfig config = SmallSwitch(9);
+    config.queue_bytes = 1'000'000;
+    config.ecn_min_bytes = 0;
+    config.ecn_max_bytes = max_bytes;
+    config.ecn_max_probability = probability;
+    config.seed = seed;
+    std::vector<std::unique_ptr<WindowHost>> hosts;
+    const auto fabric = Blast(config, 20, hosts);
+    EXPECT_EQ(fabric->counters().drops, 0u);
+    return fabric->counters().ecn_marks;
+  };
+  uint64_t all = 0, tenth = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    all += marks(1'000'000, 1, seed);
+    tenth += marks(1'000'000, 0.1, seed);
+  }
+  EXPECT_GT(all, 20u * 160 / 5);  // the queue reaches 600 KB: 0.3 in the mean
+  EXPECT_GT(tenth, all / 20);
+  EXPECT_LT(tenth, all / 5);
+  EXPECT_GE(marks(1, 0.1, 1), 150u);
 }
 
 TEST(FabricTest, QueueQuantileOverTime) {
@@ -601,6 +626,12 @@ TEST(FabricTest, RefusesBadNumbers) {
   config = SmallSwitch();
   config.ecn_max_bytes = 10;
   EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.ecn_max_bytes"));
+  for (const double probability : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    config = SmallSwitch(2);
+    config.ecn_max_probability = probability;
+    EXPECT_THAT(std::string(Fabric::Create(config).status().message()),
+                testing::HasSubstr("must be above 0 and at most 1"));
+  }
   config = SmallSwitch();
   config.mtu_bytes = 0;
   EXPECT_THAT(std::string(Fabric::Create(config).status().message()), testing::HasSubstr("fabric.mtu_bytes"));
