@@ -79,7 +79,7 @@ void TitaReceiver::SetPort(const PortInfo& port, Time now) {
 
 void TitaReceiver::OnBaseRtt(uint32_t id, Duration rtt, Time now) {
   Flow* flow = Find(id);
-  if (flow == nullptr) return;
+  if (flow == nullptr || rtt <= Duration()) return;
   newest_now_ = std::max(newest_now_, now);
   flow->base_rtt = rtt;
   rtt_measured_ = true;

@@ -120,7 +120,7 @@ TEST_P(SenderConformance, SurvivesAbsurdSamples) {
   const auto span = [&] { return Duration::Nanos(spans[random.Below(std::size(spans))]); };
   for (int i = 0; i < 20'000; ++i) {
     now_ = now_ + Duration::Nanos(static_cast<int64_t>(random.Below(10'000)));
-    switch (random.Below(6)) {
+    switch (random.Below(7)) {
       case 0: {
         std::vector<HopTelemetry> hops(random.Below(4));
         for (HopTelemetry& hop : hops) {
@@ -128,7 +128,7 @@ TEST_P(SenderConformance, SurvivesAbsurdSamples) {
                  static_cast<uint32_t>(word()), Rate::BytesPerSecond(rates[random.Below(std::size(rates))])};
         }
         sender_->OnAck({now_, word(), word(), static_cast<uint32_t>(word()), static_cast<uint32_t>(word()), span(),
-                        span(), word(), random.Chance(0.5), hops});
+                        word(), random.Chance(0.5), hops});
         break;
       }
       case 1:
@@ -142,6 +142,9 @@ TEST_P(SenderConformance, SurvivesAbsurdSamples) {
         break;
       case 4:
         sender_->OnSent(now_, word(), word());
+        break;
+      case 5:
+        sender_->OnBaseRtt(span(), now_);
         break;
       default:
         sender_->HandleTimeout(now_);

@@ -140,6 +140,9 @@ class Program {
           Require(sender.PollTimeout() > now_, "a sender's timer does not advance");
         }
         break;
+      case 7:
+        sender.OnBaseRtt(input_.Span(), now_);
+        break;
       default:
         senders_.erase(senders_.begin() + static_cast<std::ptrdiff_t>(index));
         return;
@@ -181,6 +184,9 @@ class Program {
         if (known != flows_.end()) known->second.tx_total = std::max(known->second.tx_total, sample.tx_total);
         return;
       }
+      case 4:
+        receiver_->OnBaseRtt(flow, input_.Span(), now_);
+        return;
       default:
         Poll();
     }

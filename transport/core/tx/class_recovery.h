@@ -10,6 +10,7 @@
 // Thread rule: the endpoint's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "transport/base/time.h"
@@ -30,6 +31,7 @@ struct RecoveryLimits {
 
 class ClassRecovery {
  public:
+  static constexpr uint32_t kTrialPackets = 32;
   static constexpr uint32_t kProbesBeforeTimeout = 2;  // the first
 
   // `next_psn`: of the first packet that it may be told of.
@@ -74,8 +76,10 @@ class ClassRecovery {
   Duration Timeout(const RecoveryLimits& limits) const;
   // How long a packet found lost is remembered, so that its late arrival is noticed.
   Duration MemoryOfLost(const RecoveryLimits& limits) const { return Backoff(Timeout(limits)); }
-  // After a time-out one packet at a time tries whether anything arrives again.
-  bool may_send() const { return backoff_ == 0 || outstanding_ == 0; }
+  // After a time-out a few packets try whether anything arrives again, half as many after each further one.
+  bool may_send() const {
+    return backoff_ == 0 || outstanding_ == 0 || outstanding_ < (uint64_t{kTrialPackets} >> std::min(backoff_, 8u));
+  }
 
   bool in_backoff() const { return backoff_ > 0; }
   uint32_t timeouts_in_a_row() const { return backoff_; }
