@@ -1,4 +1,5 @@
-// `ecmp`: one random entropy for the life of the object, as a network without spraying gives each connection one route.
+// `ecmp`: one random entropy, as a network without spraying gives each connection one route; after a time-out another,
+// as hosts do that repath a flow whose route is dead (Google's PRR; Linux txhash).
 //
 // Thread rule: the endpoint's thread.
 #pragma once
@@ -11,11 +12,18 @@ namespace paceline {
 
 class EcmpPath final : public PathPolicy {
  public:
-  EcmpPath(uint32_t entropies, Random& random) : entropy_(static_cast<uint16_t>(random.Below(entropies))) {}
+  EcmpPath(uint32_t entropies, Random& random) : entropies_(entropies), random_(random) { Choose(); }
   uint16_t Next() override { return entropy_; }
+  void OnLoss(uint16_t entropy, LossCause cause) override {
+    if (cause == LossCause::kTimeout && entropy == entropy_) Choose();
+  }
 
  private:
-  uint16_t entropy_;
+  void Choose() { entropy_ = static_cast<uint16_t>(random_.Below(entropies_)); }
+
+  const uint32_t entropies_;
+  Random& random_;
+  uint16_t entropy_ = 0;
 };
 
 }  // namespace paceline

@@ -25,7 +25,7 @@ PathPolicyInfo Entry(std::string name, std::string summary) {
 const std::array<PathPolicyInfo, 7>& Policies() {
   static const std::array<PathPolicyInfo, 7> policies = {
       Entry<BitmapPath>("bitmap", "The next entropy in turn that carries no penalty for marks, trims and losses"),
-      Entry<EcmpPath>("ecmp", "One entropy for the life of a connection: a network without spraying"),
+      Entry<EcmpPath>("ecmp", "One entropy until a time-out, then another: a network without spraying"),
       Entry<LeastDelayPath>("least_delay", "Of two entropies at random the one with the shorter round trip"),
       Entry<RandomPath>("random", "A random entropy (oblivious spraying)"),
       Entry<RepsPath>("reps", "Entropies that came back unmarked are used again, with penalties for bad ones"),

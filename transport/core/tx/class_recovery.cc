@@ -70,28 +70,31 @@ Duration ClassRecovery::Backoff(Duration delay) const {
   return std::min(delay * (int64_t{1} << std::min(backoff_, kMaxDoublings)), kLongestTimeout);
 }
 
-// After a time-out the questions go on for as long as the next one is away: what is lost by chance is heard of soon.
-bool ClassRecovery::ProbeIsNext(Duration probe, const RecoveryLimits& limits) const {
-  if (limits.others_arrive && !in_backoff()) return false;
-  if (probes_ < kProbesBeforeTimeout) return true;
-  return in_backoff() && probe * (int64_t{2} << std::min(probes_, kMaxProbes)) <= Backoff(Timeout(limits));
+// The questions go on for as long as the time-out is away, each by another path: what is lost by chance, or on a path
+// that is dead, is heard of soon. In back-off each waits twice as long as the one before.
+Duration ClassRecovery::NextQuestion(Duration probe, const RecoveryLimits& limits) const {
+  const auto after = [this, probe](uint32_t probes) {
+    return probe * (in_backoff() ? int64_t{1} << std::min(probes, kMaxProbes) : int64_t{probes} * (probes + 1) / 2 + 1);
+  };
+  const bool soon = after(probes_ + 1) <= Backoff(Timeout(limits));
+  return probes_ < kProbesBeforeTimeout || soon ? after(probes_) : Duration();
 }
 
 Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) const {
   if (outstanding_ == 0) return Time::Never();
-  const Duration probe = ProbeDelay(ack_delay, limits);
   if (limits.others_arrive && !in_backoff()) {
     const Duration alone = rtt_.smoothed() + rtt_.variation() * 4 + ack_delay + limits.delay_error;
     return silent_since_ + std::min(alone, Timeout(limits));
   }
-  const Duration delay = ProbeIsNext(probe, limits) ? probe * (int64_t{1} << std::min(probes_, kMaxProbes))
-                                                    : std::max(Backoff(Timeout(limits)), probe * 4);
+  const Duration probe = ProbeDelay(ack_delay, limits), question = NextQuestion(probe, limits);
+  const Duration delay = question > Duration() ? question : std::max(Backoff(Timeout(limits)), probe * 4);
   return last_progress_ + std::min(delay, kLongestTimeout);
 }
 
 bool ClassRecovery::HandleTimeout(Duration ack_delay, const RecoveryLimits& limits, Time now) {
   ++questions_;
-  if (ProbeIsNext(ProbeDelay(ack_delay, limits), limits)) {
+  const bool alone = limits.others_arrive && !in_backoff();
+  if (!alone && NextQuestion(ProbeDelay(ack_delay, limits), limits) > Duration()) {
     ++probes_;
     return true;
   }

@@ -90,7 +90,8 @@ class ClassRecovery {
   const RttEstimator& rtt() const { return rtt_; }
 
  private:
-  bool ProbeIsNext(Duration probe, const RecoveryLimits& limits) const;
+  // How long after the last news (or time-out) the next probe goes; zero: the time-out is next.
+  Duration NextQuestion(Duration probe, const RecoveryLimits& limits) const;
   Duration Backoff(Duration delay) const;
   void LetLatenessFade(Time now);
 

@@ -38,17 +38,31 @@ TEST_F(ClassRecoveryTest, WithNothingOutstandingThereIsNothingToAwait) {
   EXPECT_TRUE(Next().is_never());
 }
 
-TEST_F(ClassRecoveryTest, TwoProbesThenATimeout) {
+TEST_F(ClassRecoveryTest, ProbesEverMoreSeldomThenATimeout) {
   RoundTrip(0, 100);
   recovery_.OnSent(psn_, 1, At(1000));
-  EXPECT_EQ(Next(), At(1000 + 200 + 25));
-  EXPECT_TRUE(RunOut());
-  EXPECT_EQ(Next(), At(1000 + 2 * 225));
-  EXPECT_TRUE(RunOut());
+  constexpr int64_t kProbe = 200 + 25;
+  int64_t after = kProbe, probes = 0;
+  while (after + (probes + 1) * kProbe <= 20'025) {
+    EXPECT_EQ(Next(), At(1000 + after));
+    EXPECT_TRUE(RunOut());
+    after += ++probes * kProbe;
+  }
   EXPECT_EQ(Next(), At(1000 + 20'025));
   EXPECT_FALSE(RunOut());
   EXPECT_EQ(recovery_.timeouts_in_a_row(), 1u);
-  EXPECT_EQ(recovery_.questions_in_a_row(), 3u);
+  EXPECT_EQ(recovery_.questions_in_a_row(), static_cast<uint32_t>(probes + 1));
+}
+
+// While others arrive, and this one alone is silent, nothing is asked, and no pause of the peer is reckoned with.
+TEST_F(ClassRecoveryTest, APortThatAloneIsSilentIsGivenUpSoon) {
+  RoundTrip(0, 100);
+  recovery_.OnSent(psn_, 1, At(1000));
+  RecoveryLimits limits = kLimits;
+  limits.others_arrive = true;
+  limits.delay_error = Duration::Micros(30);
+  EXPECT_EQ(recovery_.TimeoutAt(kAckDelay, limits), At(1000 + 100 + 4 * 50 + 25 + 30));
+  EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, At(1355)));
 }
 
 TEST_F(ClassRecoveryTest, AfterTimeoutsFewerPacketsAtATimeUntilSomethingArrives) {
