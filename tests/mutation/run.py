@@ -89,13 +89,19 @@ class Copy:
                 return None
 
     def make(self, tests):
-        return self.run(["ninja", "-C", str(self.build), "-j", self.jobs] + [f"tests/{test}" for test in tests]) == 0
+        programs = [f"tests/{self.program(test)}" for test in tests]
+        return self.run(["ninja", "-C", str(self.build), "-j", self.jobs] + programs) == 0
+
+    def program(self, test):
+        return "swarm" if test == "swarm_slow" else test
 
     def test(self, test, timeout):
         arguments = ["--gtest_brief=1", "--gtest_fail_fast"]
         if test == "swarm":
             arguments = ["--regressions", str(self.source / "tests/simulation/regressions")]
-        return self.run([str(self.build / "tests" / test)] + arguments, timeout)
+        elif test == "swarm_slow":
+            arguments = ["--seeds", "100000:100300"]
+        return self.run([str(self.build / "tests" / self.program(test))] + arguments, timeout)
 
     def first_failure(self):
         for line in self.log.read_text(errors="replace").split("\n"):

@@ -100,6 +100,7 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     if (!hca && scenario.burst_segments > 1) capabilities.least_guessed_bytes = 1;
     capabilities.burst_segments = scenario.burst_segments;
     capabilities.reads_later = scenario.reads_later;
+    if (scenario.queue_mbps > 0) capabilities.base_rtt = Duration();  // as real lanes: it is measured
     capabilities.path_may_be_narrower = scenario.path_bytes > 0;
     capabilities.overtaking = OvertakingOf(scenario.ahead);
     capabilities.keeps_path_order = hca || scenario.reorder == 0;

@@ -62,6 +62,10 @@ class ObservedSender final : public SenderController {
     backlogged_ = backlog_bytes > 0;
     inner_->OnBacklog(now, backlog_bytes, tx_total);
   }
+  void OnBaseRtt(Duration rtt, Time now) override {
+    observation_->sender_base_rtts.push_back(rtt);
+    inner_->OnBaseRtt(rtt, now);
+  }
   Allowance allowance() const override { return inner_->allowance(); }
   Rate cap() const override { return inner_->cap(); }
   bool wants_telemetry() const override { return inner_->wants_telemetry(); }
@@ -123,6 +127,10 @@ class ObservedReceiver final : public ReceiverController {
       state->second.tx_total = sample.tx_total;
     }
     inner_->OnArrival(flow, sample);
+  }
+  void OnBaseRtt(uint32_t flow, Duration rtt, Time now) override {
+    observation_->receiver_base_rtts.push_back(rtt);
+    inner_->OnBaseRtt(flow, rtt, now);
   }
   Time PollTimeout() const override { return inner_->PollTimeout(); }
   size_t PollGrants(Time now, std::span<Grant> out) override { return inner_->PollGrants(now, out); }

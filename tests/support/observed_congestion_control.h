@@ -18,6 +18,7 @@ struct ControlObservation {
   std::vector<std::string> violations;
   std::vector<const ReceiverController*> receivers;  // alive as long as the endpoint
   Duration longest_rtt;
+  std::vector<Duration> sender_base_rtts, receiver_base_rtts;  // as told, in order
   uint64_t sent_bytes = 0;
   uint64_t acked_bytes = 0;
   uint64_t lost_bytes = 0;

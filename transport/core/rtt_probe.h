@@ -1,6 +1,6 @@
 // The round trip to a peer as a receiver measures it, who gets no acknowledgements: by pings, which the peer echoes,
 // while payload arrives. A ping goes with the first packet, and then with one in kPacketsPerPing, at most every
-// kInterval.
+// kInterval, and never while one is unanswered that may still be.
 //
 // Thread rule: the endpoint's thread. One object per connection that receives; made with its first payload.
 #pragma once
@@ -17,7 +17,7 @@ class RttProbe {
   // True: a ping is due, whose value will be BeginPing's.
   bool OnArrival(uint32_t packets, Time now) {
     packets_ += packets;
-    if (asked_ && (packets_ < kPacketsPerPing || now - sent_at_ < kInterval)) return false;
+    if (asked_ && (packets_ < kPacketsPerPing || now - sent_at_ < (waits_ ? kPatience : kInterval))) return false;
     packets_ = 0;
     asked_ = true;
     return true;
@@ -39,6 +39,7 @@ class RttProbe {
  private:
   static constexpr uint32_t kPacketsPerPing = 32;
   static constexpr Duration kInterval = Duration::Millis(2);
+  static constexpr Duration kPatience = Duration::Millis(100);  // then an answer is taken for lost
 
   uint32_t value() const { return static_cast<uint32_t>(sent_at_.nanos()); }
 

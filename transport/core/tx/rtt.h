@@ -49,7 +49,7 @@ class RttEstimator {
  private:
   static constexpr Duration kLongest = Duration::Seconds(2);  // longer: a clock has leapt, or a process stood still
   static constexpr Duration kWindow = Duration::Seconds(10);
-  static constexpr int kRecentRounds = 8;
+  static constexpr int kRecentRounds = 8, kRecentSamples = 4;
   static constexpr int64_t kMuchLonger = 3;
   static constexpr Duration kHostDelay = Duration::Micros(500);  // for so long a busy host alone may delay all
 
@@ -60,8 +60,8 @@ class RttEstimator {
   }
   void FollowRecent(Duration rtt, Time now) {
     recent_least_ = std::min(recent_least_, rtt);
-    recent_samples_ = std::min(recent_samples_ + 1, kRecentRounds);
-    if (recent_samples_ < kRecentRounds || now - recent_start_ < recent_least_ * kRecentRounds) return;
+    recent_samples_ = std::min(recent_samples_ + 1, kRecentSamples);
+    if (recent_samples_ < kRecentSamples || now - recent_start_ < recent_least_ * kRecentRounds) return;
     if (recent_least_ > least() * kMuchLonger + kHostDelay) least_ = previous_least_ = recent_least_;
     StartRecent(now);
   }

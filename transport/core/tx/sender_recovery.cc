@@ -40,6 +40,7 @@ RecoveryLimits Sender::LimitsOf(uint32_t local_port, TrafficClass traffic_class)
   RecoveryLimits limits = Limits();
   if (context_->ports.size() == 1) return limits;
   const ClassRecovery& recovery = Recovery(local_port, traffic_class);
+  if (!recovery.rtt().measured()) return limits;  // it may be much farther than the others
   const Time silent_for_long = recovery.silent_since() + recovery.rtt().smoothed();
   for (size_t i = 0; i < recovery_.size(); ++i) {
     const bool other_port = i / kTrafficClasses != local_port;
