@@ -97,4 +97,6 @@ void ScriptedNetwork::AdvanceTo(Time to) {
   }
 }
 
+void ScriptedNetwork::NoteViolation(std::string what) { violations_.push_back(std::move(what)); }
+
 }  // namespace paceline::support

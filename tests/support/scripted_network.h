@@ -117,7 +117,7 @@ class ScriptedNetwork final : public VirtualNetwork {
 
   // Rules broken by the code under test, noted by lanes (a segment for a peer that is not open, a write that lands in
   // memory that was given back, ...). A test ends with none.
-  void NoteViolation(std::string what) { violations_.push_back(std::move(what)); }
+  void NoteViolation(std::string what);
   const std::vector<std::string>& violations() const { return violations_; }
 
   Time now() const override { return now_; }
