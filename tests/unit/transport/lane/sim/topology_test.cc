@@ -243,7 +243,7 @@ TEST(TopologyTest, TheFastestPathOfAGraphDependsOnThePacketsSize) {
   auto graph = std::make_shared<Graph>();
   graph->hosts = {"s", "t"};
   graph->switches = {"a", "b", "c", "d"};
-  constexpr uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5;
+  const uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5;
   graph->links = {{.a = s, .b = a},
                   {.a = t, .b = d},
                   {.a = a, .b = b, .gbps = 10},
@@ -270,7 +270,7 @@ TEST(TopologyTest, TheSlowestWayOfAGraphMayForkFromTheFastest) {
     auto graph = std::make_shared<Graph>();
     graph->hosts = {"s", "t"};
     graph->switches = {"a", "b", "c", "d", "e", "f"};
-    constexpr uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5, e = 6, f = 7;
+    const uint32_t s = 0, t = 1, a = 2, b = 3, c = 4, d = 5, e = 6, f = 7;
     graph->links = {{.a = s, .b = a},
                     {.a = t, .b = f},
                     {.a = b, .b = d},

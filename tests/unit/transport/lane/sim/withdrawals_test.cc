@@ -117,7 +117,7 @@ TEST(WithdrawalsTest, ARemoteSwitchAvoidsANextHopForWhatItCannotReachAlone) {
   }
   EXPECT_EQ(to_dead.size(), 3u);
   EXPECT_EQ(to_dead.count("tor:25/up:0"), 0u);
-  for (const auto& [port, count] : to_dead) EXPECT_NEAR(count, 4000 / 3, 120) << port;
+  for (const auto& [port, count] : to_dead) EXPECT_NEAR(count, 4000 / 3.0, 120) << port;
   EXPECT_EQ(to_neighbour.size(), 4u);
   for (const auto& [port, count] : to_neighbour) EXPECT_NEAR(count, 1000, 120) << port;
 }
@@ -135,7 +135,7 @@ TEST(WithdrawalsTest, ANextHopThatHasAnotherWayKeepsItsShare) {
   EXPECT_NEAR(first["tor:0/up:0"], 1000, 120);
   EXPECT_EQ(second.size(), 3u);
   EXPECT_EQ(second.count("agg:0/up:0"), 0u);
-  for (const auto& [port, count] : second) EXPECT_NEAR(count, first["tor:0/up:0"] / 3, 80) << port;
+  for (const auto& [port, count] : second) EXPECT_NEAR(count, first["tor:0/up:0"] / 3.0, 80) << port;
 }
 
 TEST(WithdrawalsTest, ADeadSwitchIsAllItsLinks) {
