@@ -332,8 +332,9 @@ void TitaReceiver::MaybeReissue(uint32_t id, Time now) {
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
 }
 
-// `rate`: of the last round trip. More than the lane can hold may be under way where the network holds it: what comes
-// in a round trip. It fades, as who rests for a moment goes on as before.
+// `rate`: wire bytes per second received in the last round trip. Rate times round trip is what the path itself holds in
+// flight, which does not need room in the receive buffer. The estimate decays by an eighth per round trip, so that a
+// short pause does not shrink the budget.
 void TitaReceiver::ReckonPath(double rate, Time now) {
   const uint64_t buffer = port_.receive_buffer_bytes;
   if (!rtt_measured_ || buffer == 0) return;

@@ -9,8 +9,8 @@
 //   budget    the sum of charges stays within TitaSizes::Budget. A flow's charge is its credit that can still land
 //             and that it has a use for (up to demand_end), at most its bucket. Where other endpoints hand out credit
 //             for the port (CreditPool), what they have charged counts too, down to an equal part for each.
-//   path      where the round trip is measured, the sizes follow that of the farthest flow. What the lane can hold then
-//             bounds the budget beside what is under way in the network: what arrived in the last round trip.
+//   path      where the round trip is measured, the sizes follow the flow with the longest one. The budget is then at
+//             most the lane's receive buffer plus what the path holds in flight (rate received times round trip).
 //   bucket    at most TitaSizes::bucket per flow. A flow that still holds credit from a check interval ago gets a
 //             bucket of what it delivered in that interval (two grains at least); it grows by a quarter of what
 //             arrives.

@@ -79,7 +79,7 @@ inline constexpr uint64_t kFirstSlowSeed = 100'000;
 Scenario ScenarioOf(uint64_t seed);
 
 // The network loses no packet, changes none and keeps the order of each path (but for Scenario::ahead), and no host
-// stops for a while: what is sent again is sent for nothing.
+// stops for a while: every retransmission is unnecessary.
 bool LosesNothing(const Scenario& scenario);
 
 // "seed=17 loss=0.1 carrier=hca ...": the seed's scenario with what follows changed. An error names the key.

@@ -18,7 +18,7 @@ using support::NetworkPacket;
 namespace {
 
 constexpr uint32_t kShortBytes = 300;  // as routers take an acknowledgement for one by its length
-// All payload of a run is less than a quarter of this: a queue that has more holds what was sent again and again.
+// Four times the largest payload of a run: only repeated retransmission makes a queue longer.
 constexpr int64_t kMostQueuedBytes = 32'000'000;
 
 Overtaking OvertakingOf(Ahead ahead) {

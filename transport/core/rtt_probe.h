@@ -1,8 +1,8 @@
 // The round trip to a peer as a receiver measures it, who gets no acknowledgements: by pings, which the peer echoes,
-// while payload arrives. A ping goes with the first packet, and then with one in kPacketsPerPing, at most every
+// while data packets arrive. A ping goes with the first one, and then with one in kPacketsPerPing, at most every
 // kInterval, and never while one is unanswered that may still be.
 //
-// Thread rule: the endpoint's thread. One object per connection that receives; made with its first payload.
+// Thread rule: the endpoint's thread. One object per connection that receives; made with its first data packet.
 #pragma once
 
 #include <cstdint>

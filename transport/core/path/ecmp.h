@@ -1,5 +1,6 @@
 // `ecmp`: one random entropy, as a network without spraying gives each connection one route; after a time-out another,
-// as hosts do that repath a flow whose route is dead (Google's PRR; Linux txhash).
+// as hosts do that repath a flow whose route is dead (Protective ReRoute, SIGCOMM 2023;
+// txhash in Linux).
 //
 // Thread rule: the endpoint's thread.
 #pragma once

@@ -7,7 +7,7 @@
 //   - the receiver got its header without the payload (trimming), or
 //   - nothing of its class came back through its port for a retransmission time-out.
 // A tail probe (RFC 8985 section 7) asks for news long before the time-out; it is of the class that it asks about, so
-// that it waits in the same queues. After a time-out one packet at a time tries the way until something arrives. Writes
+// that it waits in the same queues. After a time-out a few packets try the path until something arrives. Writes
 // by remote placement are sent again only after the first kind of verdict, or when the peer has fenced their path
 // (sender_fence.cc): until then a copy may still land.
 #include <algorithm>

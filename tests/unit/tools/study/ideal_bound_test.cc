@@ -14,9 +14,9 @@ namespace paceline::tools {
 namespace {
 
 constexpr uint64_t kScenarios = 60;
-// Links round each packet's time to a picosecond, and the ideal that of all of them together.
+// A link rounds the time of each packet to a picosecond; the ideal rounds the sum once.
 constexpr double kRounding = 1e-6;
-// Hosts count nanoseconds, rounded up: what is due at the next one is posted up to one early.
+// Hosts' clocks count whole nanoseconds, so a flow may start up to one nanosecond early.
 constexpr double kClockUs = 1e-3;
 
 class ScenarioText {
