@@ -16,10 +16,10 @@ constexpr uint64_t kSegmentsBeforeRider = 15;  // of a short message: those befo
 
 // The newest packet of its kind on its path.
 uint64_t& Sender::LastOnPath(const Packet& packet) {
-  std::vector<uint64_t>& last =
-      packet.write ? last_write_on_path_ : last_on_path_[static_cast<size_t>(packet.traffic_class)];
-  if (last.empty()) last.assign(context_->ports.size() * entropies_, 0);
-  return last[packet.local_port * entropies_ + packet.entropy];
+  std::vector<uint64_t>* last =
+      packet.write ? &last_write_on_path_ : &last_on_path_[static_cast<size_t>(packet.traffic_class)];
+  if (last->empty()) last->assign(context_->ports.size() * entropies_, 0);
+  return (*last)[packet.local_port * entropies_ + packet.entropy];
 }
 
 // Gives the packets their numbers; returns the first.
