@@ -33,22 +33,23 @@ Duration ClassRecovery::OnProgress(Time now) {
   last_progress_ = silent_since_ = now;
   probes_ = backoff_ = questions_ = 0;
   if (now >= lateness_fades_at_) {
-    lateness_ = lateness_ < rtt_.least() / 8 ? Duration() : lateness_ / 2;
+    for (Duration* learned : {&lateness_, &pause_}) *learned = *learned < rtt_.least() / 8 ? Duration() : *learned / 2;
     LetLatenessFade(now);
   }
   return silence;
 }
 
 void ClassRecovery::LetLatenessFade(Time now) {
-  const bool any = lateness_ > Duration();
-  lateness_fades_at_ = any ? now + (rtt_.smoothed() + lateness_) * kLatenessRounds : Time::Never();
+  const Duration learned = std::max(lateness_, pause_);
+  lateness_fades_at_ = learned > Duration() ? now + (rtt_.smoothed() + learned) * kLatenessRounds : Time::Never();
 }
 
-void ClassRecovery::OnLateArrival(Time sent_at, bool by_path_order, const RecoveryLimits& limits, Time now) {
+void ClassRecovery::OnLateArrival(Time sent_at, LossCause cause, const RecoveryLimits& limits, Time now) {
   const Duration lateness = (newest_arrived_sent_at_ - sent_at) * 9 / 8;
   lateness_ = std::min(std::max(lateness_, lateness), Timeout(limits));
+  if (cause == LossCause::kTimeout) pause_ = std::max(pause_, (now - silent_since_) * 9 / 8);
   LetLatenessFade(now);
-  if (!by_path_order || now < trust_path_order_from_ - distrust_ / 2) return;
+  if (cause != LossCause::kPathGap || now < trust_path_order_from_ - distrust_ / 2) return;
   distrust_ = std::min(std::max(distrust_ * 2, rtt_.smoothed() * kDistrustRounds), kLongestDistrust);
   trust_path_order_from_ = now + distrust_;
 }
@@ -82,13 +83,14 @@ Duration ClassRecovery::NextQuestion(Duration probe, const RecoveryLimits& limit
 
 Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) const {
   if (outstanding_ == 0) return Time::Never();
+  const Duration probe = ProbeDelay(ack_delay, limits);
+  const Duration timeout = std::min(std::max(Backoff(Timeout(limits)), probe * 4), kLongestTimeout);
   if (limits.others_arrive && !in_backoff()) {
-    const Duration alone = rtt_.smoothed() + rtt_.variation() * 4 + ack_delay + limits.delay_error;
-    return silent_since_ + std::min(alone, Timeout(limits));
+    const Duration usual = std::max(rtt_.smoothed() + rtt_.variation() * 4, pause_);
+    return silent_since_ + std::min(usual + ack_delay + limits.delay_error, timeout);
   }
-  const Duration probe = ProbeDelay(ack_delay, limits), question = NextQuestion(probe, limits);
-  const Duration delay = question > Duration() ? question : std::max(Backoff(Timeout(limits)), probe * 4);
-  return last_progress_ + std::min(delay, kLongestTimeout);
+  const Duration question = NextQuestion(probe, limits);
+  return last_progress_ + (question > Duration() ? std::min(question, kLongestTimeout) : timeout);
 }
 
 bool ClassRecovery::HandleTimeout(Duration ack_delay, const RecoveryLimits& limits, Time now) {

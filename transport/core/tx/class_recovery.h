@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cc/congestion_control.h"
 #include "transport/base/time.h"
 #include "transport/core/tx/rtt.h"
 
@@ -48,8 +49,8 @@ class ClassRecovery {
   void OnRttSample(Duration rtt, Time now) { rtt_.OnSample(rtt, now); }
   // An acknowledgement brought news of this class. Returns how long there had been none.
   Duration OnProgress(Time now);
-  // A packet sent at `sent_at` has arrived after it was found lost; `by_path_order`: because of a gap on its path.
-  void OnLateArrival(Time sent_at, bool by_path_order, const RecoveryLimits& limits, Time now);
+  // A packet sent at `sent_at` has arrived after it was found lost because of `cause`.
+  void OnLateArrival(Time sent_at, LossCause cause, const RecoveryLimits& limits, Time now);
   // The header of a packet has arrived without its payload: the way is open.
   void OnTrimmed(Time now) { last_progress_ = now; }
   // The peer takes packets of this class, but has no room for what they carry.
@@ -100,6 +101,7 @@ class ClassRecovery {
   uint64_t outstanding_ = 0;
   Time newest_arrived_sent_at_;  // RACK: send time of the newest packet that arrived
   Duration lateness_;            // of late arrivals, behind what had overtaken them; fades
+  Duration pause_;               // longest silence that was taken for loss and was none; fades alike
   Time lateness_fades_at_ = Time::Never();
   Time trust_path_order_from_;
   Duration distrust_;       // how long after the last wrong verdict by path order

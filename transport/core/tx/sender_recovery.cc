@@ -462,7 +462,7 @@ void Sender::OnAckedLate(uint64_t psn, AckTotals& totals, Time now) {
   ++context_->counters.spurious_retransmits;
   ActiveFlow(entry.remote_port, now).lost_total -= entry.bytes;
   ClassRecovery& recovery = Recovery(entry.local_port, entry.traffic_class);
-  recovery.OnLateArrival(entry.sent_at, entry.cause == LossCause::kPathGap, Limits(), now);
+  recovery.OnLateArrival(entry.sent_at, entry.cause, Limits(), now);
   health_.OnAck(entry.local_port);
   NoteArrived(entry, entry.sent_at, totals);
 }

@@ -65,6 +65,23 @@ TEST_F(ClassRecoveryTest, APortThatAloneIsSilentIsGivenUpSoon) {
   EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, At(1355)));
 }
 
+TEST_F(ClassRecoveryTest, APauseThatWasTakenForLossIsReckonedWithFromThenOn) {
+  RecoveryLimits limits = kLimits;
+  limits.others_arrive = true;
+  RoundTrip(0, 100);
+  recovery_.OnSent(psn_, 1, At(1000));
+  EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, recovery_.TimeoutAt(kAckDelay, limits)));
+  recovery_.OnResolved(1);
+  recovery_.OnLateArrival(At(1000), LossCause::kTimeout, limits, At(9000));
+  recovery_.OnProgress(At(9000));
+  recovery_.OnSent(psn_, 1, At(20'000));
+  EXPECT_GE(recovery_.TimeoutAt(kAckDelay, limits), At(28'000));
+  recovery_.OnResolved(1);
+  for (int64_t i = 0; i < 60'000; ++i) RoundTrip(40'000 + i * 200, 100);
+  recovery_.OnSent(psn_, 1, At(20'000'000));
+  EXPECT_LT(recovery_.TimeoutAt(kAckDelay, limits), At(20'001'000)) << "long ago";
+}
+
 TEST_F(ClassRecoveryTest, AfterTimeoutsFewerPacketsAtATimeUntilSomethingArrives) {
   RoundTrip(0, 100);
   for (const uint64_t most : {16u, 8u, 4u, 2u, 1u, 1u, 1u}) {
@@ -97,7 +114,7 @@ TEST_F(ClassRecoveryTest, LateArrivalsWidenTheWindowToTheirLateness) {
   RoundTrip(0, 100);
   const Duration usual = recovery_.ReorderWindow();
   RoundTrip(5000, 100);
-  recovery_.OnLateArrival(At(2000), false, kLimits, At(5200));
+  recovery_.OnLateArrival(At(2000), LossCause::kReorder, kLimits, At(5200));
   EXPECT_GE(recovery_.ReorderWindow(), Duration::Micros(3000));
   EXPECT_LT(recovery_.LostBefore(), At(2000));
   for (int64_t i = 0; i < 20'000; ++i) RoundTrip(10'000 + i * 200, 100);
@@ -112,10 +129,10 @@ TEST_F(ClassRecoveryTest, AVerdictIsRememberedForATimeoutAtLeast) {
 TEST_F(ClassRecoveryTest, PathOrderIsNotTrustedForAWhileAfterAWrongVerdict) {
   RoundTrip(0, 100);
   EXPECT_TRUE(recovery_.trusts_path_order(At(200)));
-  recovery_.OnLateArrival(At(0), true, kLimits, At(200));
+  recovery_.OnLateArrival(At(0), LossCause::kPathGap, kLimits, At(200));
   EXPECT_FALSE(recovery_.trusts_path_order(At(300)));
   EXPECT_TRUE(recovery_.trusts_path_order(At(200 + 16 * 100)));
-  recovery_.OnLateArrival(At(0), false, kLimits, At(10'000));
+  recovery_.OnLateArrival(At(0), LossCause::kReorder, kLimits, At(10'000));
   EXPECT_TRUE(recovery_.trusts_path_order(At(10'000))) << "that verdict was by time";
 }
 
