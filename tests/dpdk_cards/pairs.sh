@@ -29,14 +29,14 @@ pair() {
   shift 3
   port=$((port + 1))
   : >/run/json
-  timeout 100 "${as[@]}" "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" \
+  timeout 150 "${as[@]}" "$paceline" perf server --port $port --lane dpdk --device "$first,address=${addresses[0]}" \
     $settings >/run/server 2>&1 &
   server=$!
   for ((try = 0; try < 300; ++try)); do
     grep -q ":$(printf %04X $port) 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 && break
     sleep 0.1
   done
-  timeout 60 "${as[@]}" "$paceline" perf client 127.0.0.1 --port $port --lane dpdk \
+  timeout 120 "${as[@]}" "$paceline" perf client 127.0.0.1 --port $port --lane dpdk \
     --device "$second,address=${addresses[1]}" $settings --json /run/json "$@" >/run/client 2>&1
   status=$?
   wait $server || status=$?

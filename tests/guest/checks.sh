@@ -2,6 +2,7 @@
 load() { modprobe -d "$MODULES" -S "$(uname -r)" "$@"; }
 
 ip link set lo up
+export PACELINE_CONNECT_TIMEOUT_MS=30000  # an emulated processor that shares its own may be long with a key exchange
 
 # check NAME COMMAND ...: says whether it worked; if not, what it printed.
 failures=0

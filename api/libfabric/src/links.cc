@@ -1,13 +1,16 @@
 #include "api/libfabric/src/links.h"
 
 #include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <span>
 #include <utility>
 
 #include "api/libfabric/src/av.h"
+#include "api/libfabric/src/fabric.h"
 #include "api/libfabric/src/fid.h"
 #include "api/libfabric/src/names.h"
 
@@ -148,6 +151,11 @@ void Links::End(Link* link) {
   if (LinkAt(slot) == link) SetLinkAt(slot, nullptr);
   link->over = true;
   over_.push_back(link->connection.id());
+  const api::CloseCode code = link->connection.close_code();
+  if (code != api::CloseCode::kLocal && code != api::CloseCode::kByPeer) {
+    FI_WARN(Provider(), FI_LOG_EP_DATA, "the connection with peer %" PRIu64 " has ended: %s\n", peer,
+            link->connection.close_reason().c_str());
+  }
   if (!link->was_established || peer == FI_ADDR_NOTAVAIL) return;
   bool has_other = false;
   for (const auto& [id, other] : links_) {

@@ -201,9 +201,13 @@ bool Sender::AnyClassArrives(uint32_t local_port) const {
   });
 }
 
-bool Sender::AnyPortArrives() const {
-  return std::any_of(context_->ports.begin(), context_->ports.end(),
-                     [this](const Port& port) { return AnyClassArrives(port.index); });
+// A port through which nothing has been tried since is not known to be dead.
+bool Sender::MayArrive(TrafficClass traffic_class, Time since) const {
+  return std::any_of(context_->ports.begin(), context_->ports.end(), [&](const Port& port) {
+    if (!port.up || !peer_->reaches(port.index)) return false;
+    const bool longer_arrive = Recovery(port.index, TrafficClass::kBulk).silent_since() > since;
+    return longer_arrive || !Recovery(port.index, traffic_class).in_backoff();
+  });
 }
 
 void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass traffic_class, Time peer_heard_at,
@@ -234,7 +238,7 @@ void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass 
   // has arrived for the peer time-out, none will.
   const Duration patience = context_->options.peer_timeout;
   if (recovery.timeouts_in_a_row() >= kTimeoutsBeforeDead && now - recovery.silent_since() >= patience &&
-      now - peer_heard_at <= patience / 2 && !AnyPortArrives()) {
+      now - peer_heard_at <= patience / 2 && !MayArrive(traffic_class, now - patience)) {
     end_of_way_ = kNothingArrives;
   }
   if (!placed) return;

@@ -102,6 +102,29 @@ TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
   EXPECT_LT(now() - start, Duration::Millis(500));
 }
 
+// Ranks that compute most of the time: nearly nothing is outstanding on the ports that work, while the one that does not
+// is tried again and again.
+TEST_P(PortsTest, APortThatStaysDeadEndsNoConnection) {
+  const uint32_t dead = NetworkPort(1, 1);
+  for (const size_t bytes : {64, 20'000}) {
+    network().SetHook(nullptr);
+    StartStream(20, 200'000);
+    world().RunFor(Duration::Micros(100));
+    network().SetHook(
+        [dead](NetworkPacket& packet, Fate& fate) { fate.drop = packet.to == dead || packet.from == dead; });
+    ExpectStream();
+    stream_.clear();
+    const Time end = now() + EndpointOptions().peer_timeout * 3;
+    while (now() < end) {
+      Exchange(0, bytes);
+      world().RunFor(Duration::Millis(130));
+      if (HasFailure()) break;
+    }
+    world().RunFor(EndpointOptions().peer_timeout * 2);
+    Exchange(0, bytes);
+  }
+}
+
 // A cable that is pulled under load: whether the port tells of it or not, what was on its way there is through by way
 // of the other ports within three retransmission time-outs, and its share is back when it is.
 TEST_P(PortsTest, APulledPortIsFeltForLessThanThreeTimeouts) {
