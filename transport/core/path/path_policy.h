@@ -19,6 +19,11 @@ class PathPolicy {
  public:
   virtual ~PathPolicy() = default;
   virtual uint16_t Next() = 0;
+  // For a packet that was lost, perhaps because its path is dead. One sent later has arrived by the path `alive`.
+  virtual uint16_t NextForLost(uint16_t alive) {
+    (void)alive;
+    return Next();
+  }
   // A packet on this path has arrived, with or without an ECN mark, while `under_way` bursts of its connection were on
   // their way to that port, itself counted. Where a lane sends several together, once for those of a burst that one
   // acknowledgement tells of.

@@ -6,6 +6,10 @@
 // host sends too seldom to know how a path is: what it heard is old when it chooses next, and many such flows crowd the
 // routes that were empty a while ago. It goes in turn.
 //
+// After a loss that was no trim a path may be dead: then what came back is used again whatever is under way, and
+// nothing is explored, for a number of choices after the last such loss (the "freezing mode" of REPS, Bonato et al.
+// 2024, which begins with a time-out there).
+//
 // Thread rule: the endpoint's thread.
 #pragma once
 
@@ -26,22 +30,39 @@ class RepsPath final : public PathPolicy {
       const uint16_t entropy = ring_.TakeOldest();
       if (!explore_.Skip(entropy)) return entropy;
     }
+    if (frozen_ > 0) {
+      --frozen_;
+      if (any_alive_) return alive_;
+    }
     return explore_.Next();
   }
+  uint16_t NextForLost(uint16_t alive) override { return frozen_ > 0 ? alive : Next(); }
   void OnAck(uint16_t entropy, bool marked, uint64_t under_way) override {
+    unmarked_ = marked ? 0 : unmarked_ + 1;
     if (marked) {
       explore_.OnMark(entropy);
-    } else if (under_way >= kManyUnderWay) {
+    } else if (under_way >= kManyUnderWay || frozen_ > 0) {
       ring_.Add(entropy);
     }
+    alive_ = entropy;
+    any_alive_ = true;
   }
-  void OnLoss(uint16_t entropy, LossCause cause) override { explore_.OnLoss(entropy, cause); }
+  void OnLoss(uint16_t entropy, LossCause cause) override {
+    explore_.OnLoss(entropy, cause);
+    if (entropy == alive_) any_alive_ = false;
+    if (cause != LossCause::kTrimmed && unmarked_ >= kUnmarked) frozen_ = kFrozenChoices;
+  }
 
  private:
   static constexpr uint64_t kManyUnderWay = 4;
+  static constexpr uint32_t kFrozenChoices = 64, kUnmarked = 16;
 
   PenalisedTurn explore_;
   EntropyRing ring_;
+  uint32_t frozen_ = 0;            // choices for which nothing is explored
+  uint32_t unmarked_ = kUnmarked;  // bursts that came back since one with a mark
+  uint16_t alive_ = 0;             // came back last
+  bool any_alive_ = false;
 };
 
 }  // namespace paceline

@@ -62,7 +62,7 @@ void AckState::Build(wire::AckFrame* frame, Time now) {
   }
   unacknowledged_ = 0;
   deferred_ = at_once_ = waits_ = false;
-  ack_at_ = Time::Never();
+  ack_at_ = std::exchange(twice_, false) ? now : Time::Never();
 }
 
 uint64_t AckState::ArrivedWord(uint64_t base) const {

@@ -60,6 +60,8 @@ class AckState {
     const uint32_t most = waits_ ? every * kPacketsMoreWhileItWaits : every;
     ack_at_ = std::min(ack_at_, at_once || unacknowledged_ >= most ? now : now + delay);
   }
+  // The sender asks, by a probe: if all has been acknowledged before, that was lost, so this goes twice, by two paths.
+  void OnProbe() { twice_ = unacknowledged_ == 0; }
   // The sender has sent all and waits for nothing: what `every` has called for may wait for an answer to ride on, for
   // `delay`, and for some packets more. Not what was asked for at once, and not while a packet is missing.
   void LetWait(Duration delay, Time now);
@@ -99,6 +101,7 @@ class AckState {
   bool any_marked_ = false;
   bool deferred_ = false;
   bool at_once_ = false;  // was asked for
+  bool twice_ = false;    // the next one
   bool waits_ = false;    // since LetWait
   Time ack_at_ = Time::Never();
 };

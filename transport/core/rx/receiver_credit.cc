@@ -112,7 +112,8 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
   CreditAccount& account = accounts_[port];
   const uint64_t end = account.base + grant.credit_end;
   // The allocator says it again, to a sender that has something to send and is silent: what it was told may be lost.
-  if (end <= account.credit_end && account.backlog > 0) account.credit_told = account.tx_total;
+  account.grant_twice = end <= account.credit_end && account.backlog > 0;
+  if (account.grant_twice) account.credit_told = account.tx_total;
   account.credit_end = end;
   account.rate = grant.rate;
   account.grant_pending = true;
@@ -162,6 +163,7 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   const bool again = account.tx_total == tx_total && account.backlog == backlog;
   const bool always = again || !context_->ports[frame.port].sends_bursts();
   account.grant_pending |= always;
+  account.grant_twice |= again && account.grant_pending;
   if (account.grant_pending || clears_told) RequestGrant();
   demand_changed_ = true;
 }
@@ -241,7 +243,7 @@ bool Receiver::PollGrant(wire::GrantFrame* frame) {
     if (port < accounts_.size()) frame->rate = wire::EncodeRate(accounts_[port].rate);
   }
   if (port < accounts_.size()) {
-    accounts_[port].grant_pending = false;
+    accounts_[port].grant_pending = std::exchange(accounts_[port].grant_twice, false);
     accounts_[port].credit_told = accounts_[port].credit_end;
   }
   frame->clears = 0;

@@ -32,6 +32,7 @@ void Receiver::HandleData(const wire::DataHeader& header, uint32_t port, std::sp
   const Port& local = context_->ports[port];
   const uint32_t every =
       local.sends_bursts() && !run.last ? options.bursts_per_ack * peer_->burst_segments : options.ack_every;
+  if (header.kind == wire::MessageKind::kProbe) acks_->OnProbe();
   acks_->RequestAck(run.taken, run.at_once, every, run.last ? options.last_ack_delay : context_->AckDelay(local), now);
   if (run.last && options.prompt_acks) acks_->LetWait(options.last_ack_delay, now);
 }

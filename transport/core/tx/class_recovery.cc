@@ -77,7 +77,7 @@ Duration ClassRecovery::NextQuestion(Duration probe, const RecoveryLimits& limit
   const auto after = [this, probe](uint32_t probes) {
     return probe * (in_backoff() ? int64_t{1} << std::min(probes, kMaxProbes) : int64_t{probes} * (probes + 1) / 2 + 1);
   };
-  const bool soon = after(probes_ + 1) <= Backoff(Timeout(limits));
+  const bool soon = after(probes_) + probe <= Backoff(Timeout(limits));  // so that the answer may come before
   return probes_ < kProbesBeforeTimeout || soon ? after(probes_) : Duration();
 }
 

@@ -42,9 +42,11 @@ class ClassRecovery {
   void OnSent(uint64_t psn, uint64_t count, Time now);
   // They are acknowledged, found lost, or no longer wanted.
   void OnResolved(uint64_t count) { outstanding_ -= count; }
-  // A packet that had not been found lost has arrived.
-  void OnArrived(Time sent_at) {
-    if (sent_at > newest_arrived_sent_at_) newest_arrived_sent_at_ = sent_at;
+  // A packet has arrived that took the path `entropy`.
+  void OnArrived(Time sent_at, uint16_t entropy) {
+    if (sent_at <= newest_arrived_sent_at_) return;
+    newest_arrived_sent_at_ = sent_at;
+    newest_arrived_entropy_ = entropy;
   }
   void OnRttSample(Duration rtt, Time now) { rtt_.OnSample(rtt, now); }
   // An acknowledgement brought news of this class. Returns how long there had been none.
@@ -61,6 +63,8 @@ class ClassRecovery {
   // sends no later.
   Time LostBefore() const { return newest_arrived_sent_at_ - ReorderWindow(); }
   Time newest_arrived_sent_at() const { return newest_arrived_sent_at_; }
+  // The path that this packet took: of all it is the one that was alive last.
+  uint16_t newest_arrived_entropy() const { return newest_arrived_entropy_; }
   Duration ReorderWindow() const;
   // Gaps on a path count: not for some time after such a verdict was wrong.
   bool trusts_path_order(Time now) const { return now >= trust_path_order_from_; }
@@ -100,8 +104,9 @@ class ClassRecovery {
   uint64_t scan_;
   uint64_t outstanding_ = 0;
   Time newest_arrived_sent_at_;  // RACK: send time of the newest packet that arrived
-  Duration lateness_;            // of late arrivals, behind what had overtaken them; fades
-  Duration pause_;               // longest silence that was taken for loss and was none; fades alike
+  uint16_t newest_arrived_entropy_ = 0;
+  Duration lateness_;  // of late arrivals, behind what had overtaken them; fades
+  Duration pause_;     // longest silence that was taken for loss and was none; fades alike
   Time lateness_fades_at_ = Time::Never();
   Time trust_path_order_from_;
   Duration distrust_;       // how long after the last wrong verdict by path order

@@ -86,7 +86,7 @@ void Sender::FailAll(OperationStatus status) {
   stuck_at_ = next_send_ = fence_at_ = Time::Never();
   state_->demand_pending = state_->fence_pending = 0;
   state_->ready_ports = 0;
-  probe_due_ = {};
+  probe_due_ = second_probe_due_ = {};
   write_probe_due_ = floor_probe_due_ = 0;
 }
 
@@ -307,11 +307,14 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
     ++filled;
   }
   for (const TrafficClass traffic_class : {TrafficClass::kBulk, TrafficClass::kShort}) {
-    uint8_t& due = probe_due_[static_cast<size_t>(traffic_class)];
-    if ((due & bit) == 0) continue;
-    if (filled == room) return filled;  // its turn is next
-    take(due);
-    filled += EmitTailProbe(port, traffic_class, burst, at + filled, now);
+    const auto index = static_cast<size_t>(traffic_class);
+    for (const bool again : {false, true}) {
+      uint8_t& due = again ? second_probe_due_[index] : probe_due_[index];
+      if ((due & bit) == 0) continue;
+      if (filled == room) return filled;  // its turn is next
+      take(due);
+      filled += EmitTailProbe(port, traffic_class, again, burst, at + filled, now);
+    }
   }
   if ((write_probe_due_ & bit) == 0 || filled == room) return filled;
   take(write_probe_due_);
@@ -330,8 +333,9 @@ Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32
 }
 
 // One packet tells all: what was sent before it by a reordering window is judged by it. It goes another way than the
-// oldest packet, whose way may be dead.
-size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, TxBurst& burst, size_t at, Time now) {
+// oldest packet, whose way may be dead, or, `again`, by the path that was alive last.
+size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool again, TxBurst& burst, size_t at,
+                             Time now) {
   const ClassRecovery& recovery = Recovery(port, traffic_class);
   uint64_t psn = std::max(recovery.scan(), outstanding_.begin());
   const auto is_asked_for = [&](const Outstanding& entry) {
@@ -343,6 +347,7 @@ size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, TxBurst&
   const Outstanding oldest = outstanding_[psn];
   Packet packet = ProbeOf(port, traffic_class, oldest.bytes > 0 ? oldest.bytes : peer_->segment_bytes);
   if (packet.entropy == oldest.entropy) packet.entropy = Paths(port).Next();
+  if (again) packet.entropy = recovery.newest_arrived_entropy();
   Emit(packet, burst, at, now);
   ++context_->counters.tail_probes;
   return 1;
@@ -393,6 +398,13 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
     ++filled;
   }
   return filled;
+}
+
+// What may have been lost because its path is dead goes where something has arrived since.
+uint16_t Sender::PathAgain(const Outstanding& lost, uint32_t port) {
+  const ClassRecovery& recovery = Recovery(port, lost.traffic_class);
+  const bool proven = lost.cause != LossCause::kTrimmed && recovery.newest_arrived_sent_at() > lost.sent_at;
+  return proven ? Paths(port).NextForLost(recovery.newest_arrived_entropy()) : Paths(port).Next();
 }
 
 // `usable`: MayUse says so.
@@ -463,7 +475,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       continue;
     }
     if (in_burst >= burst_limit) {
-      if (filled < quantum) entropy = Paths(port).Next();
+      if (filled < quantum) entropy = packet.retransmission ? PathAgain(outstanding_[lost], port) : Paths(port).Next();
       in_burst = 0;
     }
     packet.entropy = entropy;

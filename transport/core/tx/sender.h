@@ -207,9 +207,11 @@ class Sender {
   size_t EncodeRidingAck(std::span<uint8_t> room, Time now);
   [[gnu::cold]] size_t EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   Packet ProbeOf(uint32_t port, TrafficClass traffic_class, uint32_t bytes);
-  [[gnu::cold]] size_t EmitTailProbe(uint32_t port, TrafficClass traffic_class, TxBurst& burst, size_t at, Time now);
+  [[gnu::cold]] size_t EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool again, TxBurst& burst, size_t at,
+                                     Time now);
   [[gnu::cold]] size_t EmitWriteProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  uint16_t PathAgain(const Outstanding& lost, uint32_t port);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
   bool Eligible(uint32_t port) const;
@@ -312,14 +314,23 @@ class Sender {
   RecoveryLimits LimitsOf(uint32_t local_port, TrafficClass traffic_class) const;
   // Of a packet with so much payload.
   TrafficClass ClassOf(uint32_t local_port, uint32_t payload_bytes) const;
-  // A tail probe is due as soon as the port has room.
+  // A tail probe is due as soon as the port has room; two, by different paths, where there was no answer to those
+  // before.
   void ProbeLater(uint32_t port, TrafficClass traffic_class) {
-    probe_due_[static_cast<size_t>(traffic_class)] |= static_cast<uint8_t>(1u << port);
+    constexpr uint32_t kFirstPair = 2, kLastPair = 5;
+    const auto bit = static_cast<uint8_t>(1u << port);
+    probe_due_[static_cast<size_t>(traffic_class)] |= bit;
+    const uint32_t questions = Recovery(port, traffic_class).questions_in_a_row();
+    if (entropies_ > 1 && questions >= kFirstPair && questions <= kLastPair) {
+      second_probe_due_[static_cast<size_t>(traffic_class)] |= bit;
+    }
   }
-  bool AnyProbeDue(uint32_t port) const {
-    return ((probe_due_[0] | probe_due_[1] | write_probe_due_ | floor_probe_due_) >> port & 1) != 0;
+  uint8_t ports_with_probes() const {
+    return static_cast<uint8_t>(probe_due_[0] | probe_due_[1] | second_probe_due_[0] | second_probe_due_[1] |
+                                write_probe_due_ | floor_probe_due_);
   }
-  bool any_probe_due() const { return (probe_due_[0] | probe_due_[1] | write_probe_due_ | floor_probe_due_) != 0; }
+  bool AnyProbeDue(uint32_t port) const { return (ports_with_probes() >> port & 1) != 0; }
+  bool any_probe_due() const { return ports_with_probes() != 0; }
   void ArmStuckTimer(Time now);
   // A port that looks at it now could find something to do.
   bool NeedsPort() const;
@@ -375,6 +386,7 @@ class Sender {
 
   // Bit per local port that is to send tail probes: of the class, or of writes on all of its paths.
   std::array<uint8_t, kTrafficClasses> probe_due_{};
+  std::array<uint8_t, kTrafficClasses> second_probe_due_{};  // by the path that was alive last
   uint8_t write_probe_due_ = 0;
   uint8_t floor_probe_due_ = 0;  // and one for its own sake: it tells the peer below which number nothing is awaited
   Time next_path_probe_;         // paths of remote placement are asked again from here on

@@ -349,8 +349,9 @@ void Sender::TakeNews(AckTotals& totals, Time now) {
     DetectReordered(now);
     for (size_t i = 0; i < recovery_.size(); ++i) {
       if ((totals.classes >> i & 1) == 0) continue;
+      const bool often_asked = recovery_[i].questions_in_a_row() > 1;  // and the answers were lost
       const Duration silence = recovery_[i].OnProgress(now);
-      if (new_losses_.empty()) quiet_.Add(silence - context_->options.max_ack_delay);
+      if (new_losses_.empty() && !often_asked) quiet_.Add(silence - context_->options.max_ack_delay);
     }
     ReportLosses(now);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) {
@@ -473,7 +474,7 @@ void Sender::OnAckedLate(uint64_t psn, AckTotals& totals, Time now) {
 
 // A packet like `entry`, sent then, has arrived.
 void Sender::NoteArrived(const Outstanding& entry, Time sent_at, AckTotals& totals) {
-  Recovery(entry.local_port, entry.traffic_class).OnArrived(sent_at);
+  Recovery(entry.local_port, entry.traffic_class).OnArrived(sent_at, entry.entropy);
   totals.classes |= static_cast<uint16_t>(1u << IndexOf(entry.local_port, entry.traffic_class));
 }
 

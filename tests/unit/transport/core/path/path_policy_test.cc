@@ -235,6 +235,27 @@ TEST(Reps, WhatWaitsIsPassedOverOnceItIsPenalised) {
   EXPECT_EQ(policy->Next(), 9);
 }
 
+// A path may be dead: nothing is explored, what came back last is used though little is under way.
+TEST(Reps, KeepsToWhatComesBackForAWhileAfterALoss) {
+  Random random(1);
+  for (const LossCause cause : {LossCause::kTrimmed, LossCause::kReorder, LossCause::kTimeout}) {
+    const auto policy = CreatePathPolicy("reps", 64, random);
+    policy->OnAck(9, false, 1);
+    policy->OnLoss(7, cause);
+    policy->OnAck(9, false, 1);
+    int kept = 0;
+    for (int i = 0; i < 200; ++i) kept += policy->Next() == 9;
+    if (cause == LossCause::kTrimmed) {
+      EXPECT_LT(kept, 5) << "a queue was full, and nothing is dead";
+    } else {
+      EXPECT_GE(kept, 64);
+      EXPECT_LT(kept, 70);
+    }
+    policy->OnLoss(9, cause);
+    for (int i = 0; i < 32; ++i) EXPECT_NE(policy->Next(), 9);
+  }
+}
+
 TEST(RepsPlain, HoldsEightAndExploresAtRandomWithoutAny) {
   Random random(1);
   const auto policy = CreatePathPolicy("reps_plain", 256, random);

@@ -54,6 +54,26 @@ TEST(AckStateTest, WaitsForAPacketToRideOnOnce) {
   EXPECT_TRUE(acks.Defer());
 }
 
+// Who asks although all has been acknowledged has not heard of it.
+TEST(AckStateTest, GoesTwiceToWhoAsksAgain) {
+  AckState acks;
+  acks.OnAccepted(1, 1, 0, At(0));
+  acks.OnProbe();
+  acks.RequestAck(1, true, 2, kDelay, At(0));
+  EXPECT_TRUE(acks.due(At(0)));
+  Built(acks, At(0));
+  EXPECT_TRUE(acks.due(At(0)));
+  Built(acks, At(0));
+  EXPECT_FALSE(acks.pending());
+  acks.OnAccepted(2, 1, 0, At(1));
+  acks.RequestAck(1, false, 2, kDelay, At(1));
+  acks.OnAccepted(3, 1, 0, At(2));
+  acks.OnProbe();
+  acks.RequestAck(1, true, 2, kDelay, At(2));
+  Built(acks, At(2));
+  EXPECT_FALSE(acks.pending()) << "there was news";
+}
+
 // The last of a few packets whose sender waits for nothing takes back what their number has called for.
 TEST(AckStateTest, WaitsForAnAnswerIfItMay) {
   AckState acks;
