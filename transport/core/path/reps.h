@@ -6,9 +6,9 @@
 // host sends too seldom to know how a path is: what it heard is old when it chooses next, and many such flows crowd the
 // routes that were empty a while ago. It goes in turn.
 //
-// After a loss that was no trim a path may be dead: then what came back is used again whatever is under way, and
-// nothing is explored, for a number of choices after the last such loss (the "freezing mode" of REPS, Bonato et al.
-// 2024, which begins with a time-out there).
+// After a loss without a trim or a recent mark, of which a full queue would have given one, a path may be dead: then
+// what came back is used again whatever is under way, and nothing is explored, for a number of choices after the last
+// such loss (the "freezing mode" of REPS, Bonato et al. 2024, which begins with a time-out there).
 //
 // Thread rule: the endpoint's thread.
 #pragma once

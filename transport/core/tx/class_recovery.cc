@@ -47,7 +47,7 @@ void ClassRecovery::LetLatenessFade(Time now) {
 void ClassRecovery::OnLateArrival(Time sent_at, LossCause cause, const RecoveryLimits& limits, Time now) {
   const Duration lateness = (newest_arrived_sent_at_ - sent_at) * 9 / 8;
   lateness_ = std::min(std::max(lateness_, lateness), Timeout(limits));
-  if (cause == LossCause::kTimeout) pause_ = std::max(pause_, (now - silent_since_) * 9 / 8);
+  if (cause == LossCause::kTimeout) pause_ = std::min(std::max(pause_, (now - silent_since_) * 9 / 8), kLongestTimeout);
   LetLatenessFade(now);
   if (cause != LossCause::kPathGap || now < trust_path_order_from_ - distrust_ / 2) return;
   distrust_ = std::min(std::max(distrust_ * 2, rtt_.smoothed() * kDistrustRounds), kLongestDistrust);

@@ -221,6 +221,35 @@ TEST(StudyRunTest, SwitchesRouteAroundALinkThatIsDown) {
   EXPECT_LT(3 * soon["fault_losses"].get<int>(), never["fault_losses"]);
 }
 
+// A link of the first switch dies for good while each of 64 hosts sends to all others. What is lost is heard of soon
+// and sent again where packets arrive, so no flow waits for a time-out (1 ms).
+TEST(StudyRunTest, ADeadLinkCostsNoCollectiveATimeout) {
+  const char* text = R"(
+    [fabric]
+    topology = "fat_tree"
+    hosts = 128
+    [workload]
+    kind = "alltoall"
+    ranks = 64
+    bytes = 65536
+    [[fault]]
+    kind = "link_down"
+    target = "tor:0/up:0"
+    at_us = 60
+  )";
+  for (const char* algorithm : {"tita", "none"}) {
+    SCOPED_TRACE(algorithm);
+    const auto ratio_with = [&](const std::string& reroute_us) {
+      const nlohmann::json run = RunStudy(Load(text, {std::string("cc.algorithms=") + algorithm, "run.seeds=[2]",
+                                                      "fabric.reroute_us=" + reroute_us}))["runs"][0];
+      EXPECT_EQ(run["finished"], run["flows"]);
+      return run["completion_us"].get<double>() / run["ideal_us"].get<double>();
+    };
+    EXPECT_LE(ratio_with("0"), 3);
+    EXPECT_LE(ratio_with("100"), 1.5);
+  }
+}
+
 constexpr char kRings[] = R"(
   [fabric]
   topology = "rail_optimized"
