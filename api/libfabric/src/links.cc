@@ -152,7 +152,7 @@ void Links::End(Link* link) {
   link->over = true;
   over_.push_back(link->connection.id());
   const api::CloseCode code = link->connection.close_code();
-  if (code != api::CloseCode::kLocal && code != api::CloseCode::kByPeer) {
+  if (peer != FI_ADDR_NOTAVAIL && code != api::CloseCode::kLocal && code != api::CloseCode::kByPeer) {
     FI_WARN(Provider(), FI_LOG_EP_DATA, "the connection with peer %" PRIu64 " has ended: %s\n", peer,
             link->connection.close_reason().c_str());
   }

@@ -19,7 +19,7 @@ class PathPolicy {
  public:
   virtual ~PathPolicy() = default;
   virtual uint16_t Next() = 0;
-  // For a packet that was lost, perhaps because its path is dead. One sent later has arrived by the path `alive`.
+  // For the retransmission of a packet whose path may be dead. A packet sent later has arrived by entropy `alive`.
   virtual uint16_t NextForLost(uint16_t alive) {
     (void)alive;
     return Next();

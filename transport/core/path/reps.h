@@ -6,13 +6,14 @@
 // host sends too seldom to know how a path is: what it heard is old when it chooses next, and many such flows crowd the
 // routes that were empty a while ago. It goes in turn.
 //
-// After a loss without a trim or a recent mark, of which a full queue would have given one, a path may be dead: then
-// what came back is used again whatever is under way, and nothing is explored, for a number of choices after the last
-// such loss (the "freezing mode" of REPS, Bonato et al. 2024, which begins with a time-out there).
+// A loss without a trim and without a recent ECN mark suggests a dead path, because a full queue would have marked. For
+// 64 choices after such a loss the policy explores nothing: it reuses every acknowledged entropy, and the newest one
+// while none waits (the "freezing mode" of REPS, Bonato et al. 2024; there a time-out starts it).
 //
 // Thread rule: the endpoint's thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "transport/core/path/entropy_ring.h"
@@ -38,7 +39,7 @@ class RepsPath final : public PathPolicy {
   }
   uint16_t NextForLost(uint16_t alive) override { return frozen_ > 0 ? alive : Next(); }
   void OnAck(uint16_t entropy, bool marked, uint64_t under_way) override {
-    unmarked_ = marked ? 0 : unmarked_ + 1;
+    unmarked_ = marked ? 0 : std::min(unmarked_ + 1, kUnmarked);
     if (marked) {
       explore_.OnMark(entropy);
     } else if (under_way >= kManyUnderWay || frozen_ > 0) {
@@ -59,9 +60,9 @@ class RepsPath final : public PathPolicy {
 
   PenalisedTurn explore_;
   EntropyRing ring_;
-  uint32_t frozen_ = 0;            // choices for which nothing is explored
-  uint32_t unmarked_ = kUnmarked;  // bursts that came back since one with a mark
-  uint16_t alive_ = 0;             // came back last
+  uint32_t frozen_ = 0;            // choices left without exploration
+  uint32_t unmarked_ = kUnmarked;  // bursts acknowledged since the last ECN mark, at most kUnmarked
+  uint16_t alive_ = 0;             // acknowledged last
   bool any_alive_ = false;
 };
 

@@ -60,7 +60,8 @@ class AckState {
     const uint32_t most = waits_ ? every * kPacketsMoreWhileItWaits : every;
     ack_at_ = std::min(ack_at_, at_once || unacknowledged_ >= most ? now : now + delay);
   }
-  // The sender asks, by a probe: if all has been acknowledged before, that was lost, so this goes twice, by two paths.
+  // A tail probe has arrived. If every packet before it was acknowledged, that acknowledgement was probably lost: the
+  // next one is sent twice, by two paths.
   void OnProbe() { twice_ = unacknowledged_ == 0; }
   // The sender has sent all and waits for nothing: what `every` has called for may wait for an answer to ride on, for
   // `delay`, and for some packets more. Not what was asked for at once, and not while a packet is missing.

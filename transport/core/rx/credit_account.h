@@ -23,7 +23,7 @@ namespace paceline {
 struct CreditAccount {
   bool active = false;         // known to the port's allocator as `flow`
   bool grant_pending = false;  // the newest grant was not sent yet
-  bool grant_twice = false;    // it was lost, probably, and is to go by two paths
+  bool grant_twice = false;    // the last one was probably lost: the next is sent twice, by two paths
   uint32_t flow = 0;
   uint64_t base = 0;       // arrived + lost_total when the flow was added
   uint64_t lost_base = 0;  // lost_total then

@@ -49,7 +49,7 @@ void Receiver::DropAccounts(Time now) {
     port.free_flows.push_back(account.flow);
     account.active = false;
     account.credit_end = account.credit_told;
-    account.grant_pending = false;
+    account.grant_pending = account.grant_twice = false;
   }
 }
 

@@ -333,7 +333,7 @@ Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32
 }
 
 // One packet tells all: what was sent before it by a reordering window is judged by it. It goes another way than the
-// oldest packet, whose way may be dead, or, `again`, by the path that was alive last.
+// oldest packet, whose way may be dead; the second of a pair (`again`) takes the path that delivered last.
 size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool again, TxBurst& burst, size_t at,
                              Time now) {
   const ClassRecovery& recovery = Recovery(port, traffic_class);
@@ -400,7 +400,8 @@ size_t Sender::EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_
   return filled;
 }
 
-// What may have been lost because its path is dead goes where something has arrived since.
+// The entropy for a retransmission: one that has delivered since the packet was sent, if the policy suspects dead
+// paths.
 uint16_t Sender::PathAgain(const Outstanding& lost, uint32_t port) {
   const ClassRecovery& recovery = Recovery(port, lost.traffic_class);
   const bool proven = lost.cause != LossCause::kTrimmed && recovery.newest_arrived_sent_at() > lost.sent_at;

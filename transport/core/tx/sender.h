@@ -281,7 +281,8 @@ class Sender {
                                    Time peer_heard_at, Time now);
   // Of what is outstanding.
   bool AnyClassArrives(uint32_t local_port) const;
-  // Packets of a class may arrive at the peer by some port; `since`: the latest of the times to be judged.
+  // False once every port that is up has failed to deliver the class, and none has delivered longer packets after
+  // `since`.
   bool MayArrive(TrafficClass traffic_class, Time since) const;
   void SegmentsAcked(TxMessage* message, Outstanding::Kind kind, uint64_t count);
   void MaybeFinish(TxMessage* message);

@@ -201,12 +201,13 @@ bool Sender::AnyClassArrives(uint32_t local_port) const {
   });
 }
 
-// A port through which nothing has been tried since is not known to be dead.
+// A port without outstanding packets in back-off counts as alive: nothing has shown the opposite.
 bool Sender::MayArrive(TrafficClass traffic_class, Time since) const {
   return std::any_of(context_->ports.begin(), context_->ports.end(), [&](const Port& port) {
     if (!port.up || !peer_->reaches(port.index)) return false;
     const bool longer_arrive = Recovery(port.index, TrafficClass::kBulk).silent_since() > since;
-    return longer_arrive || !Recovery(port.index, traffic_class).in_backoff();
+    const uint32_t bytes = traffic_class == TrafficClass::kBulk ? peer_->segment_bytes : 0;
+    return longer_arrive || !Recovery(port.index, ClassOf(port.index, bytes)).in_backoff();
   });
 }
 
@@ -349,7 +350,7 @@ void Sender::TakeNews(AckTotals& totals, Time now) {
     DetectReordered(now);
     for (size_t i = 0; i < recovery_.size(); ++i) {
       if ((totals.classes >> i & 1) == 0) continue;
-      const bool often_asked = recovery_[i].questions_in_a_row() > 1;  // and the answers were lost
+      const bool often_asked = recovery_[i].questions_in_a_row() > 1;  // so probes or their answers were lost
       const Duration silence = recovery_[i].OnProgress(now);
       if (new_losses_.empty() && !often_asked) quiet_.Add(silence - context_->options.max_ack_delay);
     }

@@ -102,8 +102,7 @@ TEST_P(PortsTest, ThePeersPortGoesDownSilently) {
   EXPECT_LT(now() - start, Duration::Millis(500));
 }
 
-// Ranks that compute most of the time: nearly nothing is outstanding on the ports that work, while the one that does
-// not is tried again and again.
+// Small messages at long intervals: the working ports have nothing outstanding while the dead port is probed.
 TEST_P(PortsTest, APortThatStaysDeadEndsNoConnection) {
   const uint32_t dead = NetworkPort(1, 1);
   for (const size_t bytes : {64, 20'000}) {

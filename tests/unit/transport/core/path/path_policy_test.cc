@@ -235,8 +235,19 @@ TEST(Reps, WhatWaitsIsPassedOverOnceItIsPenalised) {
   EXPECT_EQ(policy->Next(), 9);
 }
 
-// A path may be dead: nothing is explored, what came back last is used though little is under way.
-TEST(Reps, KeepsToWhatComesBackForAWhileAfterALoss) {
+// A marked queue explains the loss: no path need be dead.
+TEST(Reps, GoesOnExploringAfterALossBesideMarks) {
+  Random random(1);
+  const auto policy = CreatePathPolicy("reps", 64, random);
+  policy->OnAck(8, true, 1);
+  policy->OnAck(9, false, 1);
+  policy->OnLoss(7, LossCause::kReorder);
+  int kept = 0;
+  for (int i = 0; i < 64; ++i) kept += policy->Next() == 9;
+  EXPECT_LT(kept, 3);
+}
+
+TEST(Reps, ReusesTheAcknowledgedEntropyFor64ChoicesAfterALossWithoutMarks) {
   Random random(1);
   for (const LossCause cause : {LossCause::kTrimmed, LossCause::kReorder, LossCause::kTimeout}) {
     const auto policy = CreatePathPolicy("reps", 64, random);

@@ -54,8 +54,7 @@ TEST(AckStateTest, WaitsForAPacketToRideOnOnce) {
   EXPECT_TRUE(acks.Defer());
 }
 
-// Who asks although all has been acknowledged has not heard of it.
-TEST(AckStateTest, GoesTwiceToWhoAsksAgain) {
+TEST(AckStateTest, AnswersAProbeTwiceWhenEverythingWasAcknowledgedBefore) {
   AckState acks;
   acks.OnAccepted(1, 1, 0, At(0));
   acks.OnProbe();

@@ -66,7 +66,7 @@ TEST_F(ClassRecoveryTest, APortThatAloneIsSilentIsGivenUpSoon) {
   EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, At(1355)));
 }
 
-TEST_F(ClassRecoveryTest, APauseThatWasTakenForLossIsReckonedWithFromThenOn) {
+TEST_F(ClassRecoveryTest, ASpuriousTimeoutLengthensTheSilenceAllowed) {
   RecoveryLimits limits = kLimits;
   limits.others_arrive = true;
   RoundTrip(0, 100);
