@@ -220,6 +220,7 @@ bool Connection::PrepareRequest(Time now) {
       if (!asked) handshake.search.reset();
     }
     tries_ = std::min<uint8_t>(static_cast<uint8_t>(tries_ + 1), kMostDoublings);
+    ++handshake.retries;
   }
   if (!found) AwaitAnswer(now);
   return found;

@@ -73,6 +73,7 @@ class Connection final : private wire::FrameHandler {
     ListenAddress address;                // client: where to, and how
     std::vector<PortPair> pairs;          // client: empty: no port of ours leads there
     size_t pair = 0;                      // of them, which is being tried
+    uint32_t retries = 0;                 // client: requests that were not answered in time
     bool awaiting = false;                // requests are sent, and neither an answer nor the end of patience has come
     std::optional<PathMtuSearch> search;  // client: through that pair
     uint32_t segment_bytes = 0;           // client: what the request with the cookie says, once and for all; 0: not yet
@@ -112,6 +113,10 @@ class Connection final : private wire::FrameHandler {
   // The request that is to be sent there: with the cookie once it is known how large packets may be.
   void FillRequest(wire::InitPacket* init, LaneAddress* address) const;
   bool asks_with_cookie() const { return handshake_->search.has_value() && handshake_->search->done(); }
+  // The path of entropy 0 may be dead: each second round of retries over the pairs of ports leaves by another one.
+  bool asks_by_other_path() const {
+    return handshake_->retries / static_cast<uint32_t>(handshake_->pairs.size()) % 2 == 1;
+  }
   // It was sent.
   void AwaitAnswer(Time now);
   // `bytes`: of the packet that brought it.

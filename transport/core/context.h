@@ -44,12 +44,13 @@ struct Port {
   bool sends_bursts() const { return capabilities.burst_segments > 1; }
   // Nobody states the round trip without queues.
   bool measures_rtt() const { return capabilities.base_rtt == Duration(); }
-  // What controllers reckon with where `least` is the least round trip measured: an engine adds some of its own at both
-  // ends.
-  Duration BaseRtt(Duration least) const {
-    constexpr Duration kHostDelay = Duration::Micros(50);
-    return least + std::min(capabilities.delay_error, kHostDelay);
+  // An engine adds so much of its own to a round trip.
+  Duration HostDelay() const {
+    constexpr Duration kMost = Duration::Micros(50);
+    return std::min(capabilities.delay_error, kMost);
   }
+  // What controllers reckon with where `least` is the least round trip measured.
+  Duration BaseRtt(Duration least) const { return least + HostDelay(); }
   // `peer`: as known of the connection.
   FlowInfo FlowOf(const FlowInfo& peer) const {
     if (!measures_rtt() || peer.base_rtt == Duration()) return peer;

@@ -292,7 +292,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   }
   connection->Establish(peer, WantsChecksum(ports, features), std::move(channel), now);
   connection->KeepAccept(std::span(buffer).first(size));
-  SendAccept(connection);
+  SendAccept(connection, AnswerPath::kFirst);
   After(connection, now);
 }
 

@@ -93,8 +93,8 @@ struct PortDescription {
 // Somebody wants to connect, and has shown that he gets what is sent to his address, and that he has our key where
 // there is one.
 struct ConnectionRequest {
-  uint32_t port = 0;  // through which it came
-  LaneAddress source;
+  uint32_t port = 0;                    // through which it came
+  LaneAddress source;                   // where the client receives answers
   uint64_t listener = 0;                // ListenAddress::nonce
   uint64_t client_nonce = 0;            // this, and
   ConnectionId client = kNoConnection;  // this are the same in all copies of a request, which may come more than once

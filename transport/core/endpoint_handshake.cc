@@ -67,6 +67,16 @@ size_t Endpoint::Impl::BuildRequest(Connection& connection, uint32_t port, std::
   return size;
 }
 
+// Where the client receives: a request that left by another path than that of entropy 0 comes from a port that does
+// not. Only an address of the host that the packet came from: nobody is to have answers sent to a third.
+LaneAddress Endpoint::Impl::ReceivingAddress(uint32_t port, const LaneAddress& source, const wire::Hello& hello) const {
+  if (!context_.ports[port].capabilities.entropy_is_udp_port) return source;
+  const auto end = hello.addresses.begin() + hello.ports;
+  const auto own = std::find_if(hello.addresses.begin(), end,
+                                [&](const LaneAddress& address) { return SameUdpHost(address, source); });
+  return own == end ? source : *own;
+}
+
 void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
                                 const LaneAddress& source, Time now) {
   const auto init = wire::ParseInit(body);
@@ -74,10 +84,14 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     ++context_.counters.rx_malformed;
     return;
   }
-  if (const auto cookie = cookies_.Check(*init, source, now); cookie.has_value()) {
+  const LaneAddress client = ReceivingAddress(port, source, init->hello);
+  if (const auto cookie = cookies_.Check(*init, client, now); cookie.has_value()) {
     const wire::CookiePacket answer{.client_nonce = init->client_nonce, .cookie = *cookie};
-    Reply* reply = NewReply(port, source);
+    Reply* reply = NewReply(port, client);
     if (reply == nullptr) return;
+    // (A firewall may let in what comes from the port that was asked, and nothing else.)
+    const bool by_first = context_.ports[port].capabilities.entropy_is_udp_port && client == source;
+    reply->path = by_first ? AnswerPath::kFirst : AnswerPath::kOther;
     reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
     if (padding > 0) {
       const size_t arrived = wire::kCommonBytes + body.size() + padding;
@@ -86,13 +100,13 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     return;
   }
   const ConnectionRequest request = {.port = port,
-                                     .source = source,
+                                     .source = client,
                                      .listener = init->listener_nonce,
                                      .client_nonce = init->client_nonce,
                                      .client = init->client_connection,
                                      .body = body};
   if (!Vouched(*init, body)) {
-    return ReplyRefuse(port, source, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
+    return ReplyRefuse(port, client, init->client_connection, init->client_nonce, CloseReason::kRefusedKey, nullptr);
   }
   switch (context_.environment->PassOn(request, now)) {
     case PassedOn::kNo:
@@ -128,7 +142,7 @@ void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::I
     Connection* connection = Find(known->second.connection);
     if (connection != nullptr && connection->open()) {
       connection->AnswerThrough(port);
-      return SendAccept(connection);
+      return SendAccept(connection, AnswerPath::kOther);
     }
     if (!known->second.refused) return;
   }
@@ -158,11 +172,12 @@ void Endpoint::Impl::TakeRequest(const ConnectionRequest& request, const wire::I
   After(connection, now);
 }
 
-void Endpoint::Impl::SendAccept(Connection* connection) {
+void Endpoint::Impl::SendAccept(Connection* connection, AnswerPath path) {
   const std::span<const uint8_t> packet = connection->kept_accept();
   Reply* reply = packet.empty() ? nullptr : NewReply(0, LaneAddress{});
   if (reply == nullptr) return;
   reply->connection = connection->id();
+  reply->path = path;
   reply->size = packet.size();
   std::copy(packet.begin(), packet.end(), reply->bytes.begin());
 }

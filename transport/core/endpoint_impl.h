@@ -160,6 +160,7 @@ class Endpoint::Impl {
   // For a connection over these local ports (a bit each): the addresses of all others are left empty.
   wire::Hello OurHello(uint8_t ports) const;
 
+  LaneAddress ReceivingAddress(uint32_t port, const LaneAddress& source, const wire::Hello& hello) const;
   // `padding`: bytes of the packet behind its header; our answer to a stranger has no more.
   [[gnu::cold]] void HandleInit(uint32_t port, std::span<const uint8_t> body, uint32_t padding,
                                 const LaneAddress& source, Time now);
@@ -169,7 +170,9 @@ class Endpoint::Impl {
   void RefuseRequest(const ConnectionRequest& request, CloseReason reason);
   crypto::Secret DigestOf(const ConnectionRequest& request) const;  // for who believes our answer by it
 
-  void SendAccept(Connection* connection);
+  // Which path an answer takes to a peer that may be asking again because that of entropy 0 is dead.
+  enum class AnswerPath : uint8_t { kFirst, kOther };
+  void SendAccept(Connection* connection, AnswerPath path);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {
     return (peer_features & wire::kFeaturePayloadCrc) != 0 ||
            (context_.options.payload_checksum &&
@@ -213,6 +216,7 @@ class Endpoint::Impl {
     uint32_t port = 0;
     LaneAddress address;
     ConnectionId connection = kNoConnection;  // takes port and address from it when set
+    AnswerPath path = AnswerPath::kFirst;
     size_t size = 0;
     size_t padded_bytes = 0;  // of the packet, when it is to be larger than `size`
     std::array<uint8_t, limits::kMaxControlBytes> bytes;

@@ -352,6 +352,7 @@ size_t Endpoint::Impl::TransmitReplies(uint32_t port, TxBurst& burst, size_t roo
     }
     PutHandshake(burst, filled, peer, std::span(reply.bytes).first(reply.size), reply.padded_bytes);
     burst.segments[filled].expendable = reply.connection == kNoConnection;
+    if (reply.path == AnswerPath::kOther) burst.segments[filled].entropy = NextControlEntropy(port);
     ++filled;
     next = replies_.erase(next);
   }
@@ -443,12 +444,15 @@ size_t Endpoint::Impl::TransmitRequest(Connection* connection, uint32_t port, Tx
   PathMtuSearch& search = *connection->handshake().search;
   if (peer != 0) {  // else it cannot be reached any more, or not through this port
     reply_peers_.emplace_back(port, peer);
+    const uint16_t entropy = connection->asks_by_other_path() ? NextControlEntropy(port) : uint16_t{0};
+    const auto put = [&](size_t padded_bytes) {
+      PutHandshake(burst, at + filled, peer, std::span(request).first(size), padded_bytes);
+      burst.segments[at + filled++].entropy = entropy;
+    };
     if (search.done()) {
-      PutHandshake(burst, at + filled++, peer, std::span(request).first(size), size);
+      put(size);
     } else {
-      for (; search.next() != 0 && at + filled < room; search.Next()) {
-        PutHandshake(burst, at + filled++, peer, std::span(request).first(size), search.next());
-      }
+      for (; search.next() != 0 && at + filled < room; search.Next()) put(search.next());
       if (search.next() != 0) return filled;
     }
   }

@@ -62,6 +62,7 @@ struct LaneCapabilities {
   uint32_t burst_segments = 1;        // segments of one path that are cheapest to send together
   uint32_t burst_bytes = 0;           // where it is bytes that bound a burst: so many, of smaller packets more; else 0
   uint32_t entropies = 1;             // different routes that the lane can ask for towards one peer address
+  bool entropy_is_udp_port = false;   // by the UDP port that packets leave from; only that of entropy 0 receives
   uint32_t header_bytes = 0;          // bytes on the wire around a packet (Ethernet, IP, UDP): for rates in wire bytes
   bool nominal_header = false;        // header_bytes stands for all headers, the transport's own too (simulated lanes)
   uint64_t receive_buffer_bytes = 0;  // what may be in flight towards this lane before it must drop; 0: no limit known

@@ -1,6 +1,7 @@
 #include "transport/core/tx/sender.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "transport/base/sequence.h"
 
@@ -33,6 +34,7 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
       floor_told_(memo.next_psn) {
   recovery_.assign(context->ports.size() * kTrafficClasses,
                    ClassRecovery(RttEstimator(memo.smoothed_rtt), memo.next_psn));
+  if (context->ports.size() > 1) windows_.resize(context->ports.size());
   for (size_t i = 0; i < flows_.size(); ++i) {
     flows_[i].tx_total = memo.flows[i].tx_total;
     flows_[i].lost_total = memo.flows[i].lost_total;
@@ -408,6 +410,28 @@ uint16_t Sender::PathAgain(const Outstanding& lost, uint32_t port) {
   return proven ? Paths(port).NextForLost(recovery.newest_arrived_entropy()) : Paths(port).Next();
 }
 
+// How many segments this port may send while other ports could send them sooner.
+size_t Sender::SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now) {
+  constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  if (windows_.empty() || !windows_[port].measured()) return kAll;
+  const TxMessage* message = retransmit_.empty() ? NextMessage() : nullptr;
+  const uint64_t rest = message == nullptr ? peer_->segment_bytes : message->unsent_bytes();
+  Duration target = Duration::Seconds(3600);
+  for (const Port& other : context_->ports) {
+    if (other.index == port || !other.up || !peer_->reaches(other.index) || !windows_[other.index].measured()) continue;
+    // (It sends when acknowledgements or credit come, or this port does when they are overdue.)
+    const Flow& flow = flows_[peer_->routes.remote_of[other.index]];
+    if (Recovery(other.index, TrafficClass::kBulk).questions_in_a_row() > 0 ||
+        (flow.in_flight == 0 && stuck_backoff_ > 0) || health_.IsSuspect(other.index) || !MayUse(other.index, now)) {
+      continue;
+    }
+    target = std::min(target, windows_[other.index].RoundTripWith(rest));
+  }
+  const uint64_t window = windows_[port].BytesAllowed(target, peer_->segment_bytes, now);
+  if (window == PortWindow::kUnlimited) return kAll;
+  return window > in_flight ? (window - in_flight) / peer_->segment_bytes : 0;
+}
+
 // `usable`: MayUse says so.
 size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now) {
   if ((retransmit_.empty() && singles_.empty() && sending_.empty()) || !usable) {
@@ -418,6 +442,12 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
   }
   const uint32_t remote = peer_->routes.remote_of[port];
   Flow& flow = ActiveFlow(remote, now);
+  room = std::min(room, SegmentsAllowed(port, flow.in_flight, now));
+  if (room == 0) {
+    flow.next_send = Time::Never();
+    FindNextSend();
+    return 0;
+  }
   // Messages of one segment mostly leave at once: the controller hears of those that do not.
   if (!sending_.empty() || !retransmit_.empty()) TellBacklog(flow, now);
   const Port& local = context_->ports[port];
@@ -541,6 +571,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     packet.traffic_class = ClassOf(port, packet.bytes);
     flow.tx_total += bytes;
     flow.in_flight += bytes;
+    if (!windows_.empty()) windows_[port].OnSent(flow.in_flight, now);
     Emit(packet, burst, at + filled, now);
     if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
     filled += packet.count;

@@ -22,6 +22,7 @@
 #include "transport/core/message_window.h"
 #include "transport/core/path/path_policy.h"
 #include "transport/core/path/port_health.h"
+#include "transport/core/path/port_window.h"
 #include "transport/core/rx/ack_state.h"
 #include "transport/core/tx/class_recovery.h"
 #include "transport/core/tx/message.h"
@@ -213,6 +214,7 @@ class Sender {
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   uint16_t PathAgain(const Outstanding& lost, uint32_t port);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
+  size_t SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now);
   uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
   bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
@@ -376,6 +378,7 @@ class Sender {
   uint32_t entropies_ = 1;
 
   PortHealth health_;
+  std::vector<PortWindow> windows_;                  // by local port, where there are several
   std::vector<ClassRecovery> recovery_;              // by local port and class
   RecentLongest quiet_;                              // times without news, but for those that losses were to blame for
   std::unique_ptr<wire::TelemetryFrame> telemetry_;  // newest, made with the first

@@ -311,6 +311,10 @@ void Sender::HandleAck(const wire::AckFrame& frame, Time arrived, Time now) {
       if (entry.bytes > 0) {  // control packets pass the queues that data waits in
         Paths(entry.local_port).OnDelay(entry.entropy, rtt, now);
         totals.Of(entry.remote_port).rtt = rtt;
+        if (!windows_.empty()) {
+          const Duration host_delay = context_->ports[entry.local_port].HostDelay();
+          windows_[entry.local_port].OnRtt(rtt, host_delay, peer_->segment_bytes, now);
+        }
       }
     }
   }

@@ -136,6 +136,7 @@ LaneCapabilities DpdkLane::MakeCapabilities(const DpdkPort& port, const FrameFlo
   result.delay_error = kDelayError;
   result.burst_segments = kBurstSegments;
   result.entropies = kEntropies;
+  result.entropy_is_udp_port = true;
   result.header_bytes = (traits.this_machine_only ? 0 : kEthernetOverhead) + headers;
   // All packets of one path come by one queue.
   result.receive_buffer_bytes = uint64_t{traits.receive_entries} * result.max_packet_bytes;

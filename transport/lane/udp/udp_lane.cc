@@ -93,6 +93,7 @@ LaneCapabilities MakeCapabilities(const UdpBindPoint& point, uint32_t mtu, const
       options.gso && main.gso ? std::clamp<uint32_t>(fit, 1, static_cast<uint32_t>(UdpSender::kMaxSegments)) : 1;
   result.burst_bytes = options.gso && main.gso ? kMaxDatagramBytes : 0;
   result.entropies = static_cast<uint32_t>(sockets.size());
+  result.entropy_is_udp_port = true;
   result.header_bytes = (point.interface.loopback ? 0 : kEthernetOverhead) + UdpOverhead(point.address);
   // The kernel counts its own overhead too (up to half of it with full packets) and gives memory back in lumps of a
   // quarter of the buffer: what is left of the limit then holds payload. Measured, see docs/lanes/udp.md.

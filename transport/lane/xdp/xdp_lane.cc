@@ -138,6 +138,7 @@ LaneCapabilities MakeCapabilities(const Parts& parts, const XdpLaneOptions& opti
   result.delay_error = kDelayError;
   result.burst_segments = kBurst;
   result.entropies = static_cast<uint32_t>(parts.sockets.size());
+  result.entropy_is_udp_port = true;
   result.header_bytes = kEthernetOverhead + headers;
   // All packets of one path come by one queue, and each, however short, takes a chunk. Its path may take no longer
   // ones.

@@ -97,6 +97,21 @@ TEST_F(ConnectTest, LossOfEachPacketInTurn) {
   }
 }
 
+TEST_F(ConnectTest, ConnectsWhileThePathOfEntropyZeroIsDead) {
+  for (const bool from_client : {true, false}) {
+    SCOPED_TRACE(from_client);
+    TearDown();
+    SetUp();
+    network().SetHook([from_client](NetworkPacket& packet, Fate& fate) {
+      fate.drop = packet.entropy == 0 && (packet.from == 0) == from_client;
+    });
+    std::tie(a_, b_) = world().Connect(0, 1);
+    ASSERT_NE(a_, kNoConnection);
+    Exchange(0, 10'000);
+    EXPECT_EQ(Count(1, ConnectionEventKind::kRequest), 1u);
+  }
+}
+
 TEST_F(ConnectTest, HalfOfAllPacketsLost) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -66,6 +66,29 @@ TEST_P(PortsTest, TwoPortsAreFasterThanOne) {
   EXPECT_TRUE(GetParam().lanes == LaneKind::kHca || both < Duration::Micros(620)) << both.micros();
 }
 
+// One port leads to a link a hundred times slower, with a queue that loses nothing. What is sent through it holds up
+// messages of 64 KB, so the transfer must take little longer than through the other ports alone.
+TEST_P(PortsTest, ASlowPortHoldsUpNoMessages) {
+  const uint32_t slow = NetworkPort(0, 1);
+  Time free_at;
+  network().SetHook([&, slow](NetworkPacket& packet, Fate& fate) {
+    if (packet.from != slow) return;
+    free_at = std::max(free_at, now()) + Rate::Gbps(1).TimeFor(static_cast<int64_t>(packet.size()));
+    fate.extra_delay = free_at - now();
+  });
+  for (int i = 0; i < 20; ++i) Exchange(0, 64'000);  // the delays are measured
+  const uint64_t through_slow = SentOn(0, 1);
+  const Time start = now();
+  for (int i = 0; i < 10; ++i) {
+    StartStream(8, 64'000);
+    ExpectStream();
+    stream_.clear();
+  }
+  const auto others = static_cast<int64_t>(GetParam().ports - 1);
+  EXPECT_LT(now() - start, Rate::Gbps(100).TimeFor(80 * 64'000) / others * 2 + Duration::Micros(10 * 60));
+  EXPECT_LT(SentOn(0, 1) - through_slow, 80 * 64'000u / 20);
+}
+
 TEST_P(PortsTest, OwnPortGoesDownAndComesBack) {
   StartStream(20, 200'000);
   world().RunFor(Duration::Micros(100));
