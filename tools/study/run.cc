@@ -118,7 +118,10 @@ class Run : public FlowEvents {
     options.endpoint.payload_checksum = false;  // there is no payload
     options.endpoint.max_operations = limits::kMaxOperations;
     options.endpoint.max_completions = 1u << 30;  // taken after every poll
-    options.endpoint.min_timeout = std::max(Duration::Millis(1), fabric_->LongestBaseRtt() * 20);
+    // A lossless fabric stops packets for as long as a buffer is full: the endpoint's own least time-out stays.
+    if (!config.buffers.lossless) {
+      options.endpoint.min_timeout = std::max(Duration::Millis(1), fabric_->LongestBaseRtt() * 20);
+    }
     options.endpoint.min_probe = fabric_->LongestBaseRtt() * 2;
     options.congestion_control_parameters = algorithm_.parameters;
     for (uint32_t host = 0; host < fabric_->hosts(); ++host) {

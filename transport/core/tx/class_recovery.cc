@@ -71,20 +71,26 @@ Duration ClassRecovery::Backoff(Duration delay) const {
   return std::min(delay * (int64_t{1} << std::min(backoff_, kMaxDoublings)), kLongestTimeout);
 }
 
+Duration ClassRecovery::NextTimeout(const RecoveryLimits& limits) const {
+  return Backoff(std::max(Timeout(limits), rtt_.measured() ? Duration() : limits.first_timeout));
+}
+
 // The questions go on for as long as the time-out is away, each by another path: what is lost by chance, or on a path
-// that is dead, is heard of soon. In back-off each waits twice as long as the one before.
+// that is dead, is heard of soon. In back-off, and while no round trip is known, each waits twice as long as the one
+// before.
 Duration ClassRecovery::NextQuestion(Duration probe, const RecoveryLimits& limits) const {
   const auto after = [this, probe](uint32_t probes) {
-    return probe * (in_backoff() ? int64_t{1} << std::min(probes, kMaxProbes) : int64_t{probes} * (probes + 1) / 2 + 1);
+    const bool doubles = in_backoff() || !rtt_.measured();
+    return probe * (doubles ? int64_t{1} << std::min(probes, kMaxProbes) : int64_t{probes} * (probes + 1) / 2 + 1);
   };
-  const bool soon = after(probes_) + probe <= Backoff(Timeout(limits));  // so that the answer may come before
+  const bool soon = after(probes_) + probe <= NextTimeout(limits);  // so that the answer may come before
   return probes_ < kProbesBeforeTimeout || soon ? after(probes_) : Duration();
 }
 
 Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) const {
   if (outstanding_ == 0) return Time::Never();
   const Duration probe = ProbeDelay(ack_delay, limits);
-  const Duration timeout = std::min(std::max(Backoff(Timeout(limits)), probe * 4), kLongestTimeout);
+  const Duration timeout = std::min(std::max(NextTimeout(limits), probe * 4), kLongestTimeout);
   if (limits.others_arrive && !in_backoff()) {
     const Duration usual = std::max(rtt_.smoothed() + rtt_.variation() * 4, pause_);
     return silent_since_ + std::min(usual + ack_delay + limits.delay_error, timeout);

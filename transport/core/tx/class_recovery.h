@@ -21,6 +21,7 @@ namespace paceline {
 
 struct RecoveryLimits {
   Duration min_timeout;    // least retransmission time-out
+  Duration first_timeout;  // the same until a round trip has been measured
   Duration min_probe;      // least time before a tail probe
   Duration max_ack_delay;  // the peer's acknowledgements wait this long at most
   Duration usual_silence;  // the peer's pauses: a shorter one is no reason to ask
@@ -98,6 +99,7 @@ class ClassRecovery {
   // How long after the last news (or time-out) the next probe goes; zero: the time-out is next.
   Duration NextQuestion(Duration probe, const RecoveryLimits& limits) const;
   Duration Backoff(Duration delay) const;
+  Duration NextTimeout(const RecoveryLimits& limits) const;
   void LetLatenessFade(Time now);
 
   RttEstimator rtt_;

@@ -22,6 +22,9 @@ namespace paceline {
 namespace {
 
 constexpr Duration kHeldRetry = Duration::Millis(500);
+// Before any round trip has been measured the first queue may be of any length (RFC 6298 section 2.1). Probes go on, so
+// what is really lost is found sooner.
+constexpr Duration kFirstTimeout = Duration::Seconds(1);
 // In a row, before the lane is asked to find another way for a path of remote placement; then every second one.
 constexpr uint32_t kTimeoutsBeforeReset = 1;
 // In a row, before the peer is asked to fence such paths.
@@ -38,6 +41,8 @@ RecoveryLimits Sender::Limits() const {
 
 RecoveryLimits Sender::LimitsOf(uint32_t local_port, TrafficClass traffic_class) const {
   RecoveryLimits limits = Limits();
+  const auto is_measured = [](const ClassRecovery& recovery) { return recovery.rtt().measured(); };
+  if (std::none_of(recovery_.begin(), recovery_.end(), is_measured)) limits.first_timeout = kFirstTimeout;
   if (context_->ports.size() == 1) return limits;
   const ClassRecovery& recovery = Recovery(local_port, traffic_class);
   if (!recovery.rtt().measured()) return limits;  // it may be much farther than the others

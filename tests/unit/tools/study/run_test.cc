@@ -342,6 +342,51 @@ TEST(StudyRunTest, LosslessIncastInSharedMemory) {
   EXPECT_GT(json["runs"][0]["pfc_pauses"], 10);
 }
 
+// Queues that take milliseconds and lose nothing: nobody has measured a round trip when the first packets wait in them.
+TEST(StudyRunTest, NothingIsRetransmittedWhereNothingIsLost) {
+  const std::string algorithms = R"(
+    [cc]
+    algorithms = ["none", "dcqcn", "fixed_window", "swift", "timely", "hpcc", "nscc", "rccc", "eqds", "ndp", "tita"]
+  )";
+  const std::string deep_queue = R"(
+    [fabric]
+    topology = "single_switch"
+    hosts = 32
+    link_gbps = 10
+    queue_bytes = 64000000
+    [workload]
+    kind = "incast"
+    fan_in = 31
+    bytes = 16384
+  )";
+  const std::string pauses = R"(
+    [fabric]
+    topology = "leaf_spine"
+    hosts = 144
+    tor_radix = 16
+    link_gbps = 10
+    pfc = true
+    buffer = "shared"
+    shared_buffer_bytes = 8000000
+    [workload]
+    kind = "connection_matrix"
+    file = ")" + testing::TempDir() +
+                             "incast.cm\"\n";
+  std::ofstream matrix(testing::TempDir() + "incast.cm");
+  matrix << "Nodes 144\nConnections 1000\n";
+  for (int flow = 0; flow < 1000; ++flow) matrix << flow % 143 + 1 << "->0 id " << flow + 1 << " start 0 size 8192\n";
+  matrix.close();
+  for (const std::string& fabric : {deep_queue, pauses}) {
+    SCOPED_TRACE(fabric);
+    const nlohmann::json json = RunStudy(Load(fabric + algorithms));
+    for (const nlohmann::json& run : json["runs"]) {
+      EXPECT_EQ(run["finished"], run["flows"]) << run["algorithm"];
+      EXPECT_EQ(run["drops"], 0) << run["algorithm"];
+      EXPECT_EQ(run["retransmits"], 0) << run["algorithm"];
+    }
+  }
+}
+
 // As in its paper: eight senders over PFC at 40 Gb/s, and its own marking. They start at line rate, are cut
 // down while the switch empties and climb again by 40 Mb/s in 55 us each; from then on the link carries 39 Gb/s.
 TEST(StudyRunTest, DcqcnFillsTheReceiversLinkOverPfcOnceItHasSettled) {

@@ -115,7 +115,7 @@ TEST_P(AtomicTest, WhatIsSentAgainIsDoneOnce) {
     request.results = NewBuffer(8).data();
     posted.push_back(PostAtomic(0, request));
   }
-  world().RunFor(Duration::Millis(500));
+  world().RunFor(Duration::Seconds(2));
   EXPECT_GT(arrived, 2u);
   EXPECT_EQ((Values<uint64_t, 1>(cells)[0]), 110u);
   network().SetHook(nullptr);

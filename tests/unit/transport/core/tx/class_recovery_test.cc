@@ -55,6 +55,21 @@ TEST_F(ClassRecoveryTest, ProbesEverMoreSeldomThenATimeout) {
   EXPECT_EQ(recovery_.questions_in_a_row(), static_cast<uint32_t>(probes + 1));
 }
 
+// The first queue may be of any length: probes go on, each after twice the time.
+TEST_F(ClassRecoveryTest, TheFirstTimeoutIsLong) {
+  RecoveryLimits limits = kLimits;
+  limits.first_timeout = Duration::Seconds(1);
+  const auto next = [&] { return recovery_.TimeoutAt(kAckDelay, limits); };
+  recovery_.OnSent(psn_, 1, At(1000));
+  constexpr int64_t kProbe = 2000 + 25;  // of the assumed round trip
+  for (int64_t after = kProbe; after + kProbe <= 1'000'000; after *= 2) {
+    EXPECT_EQ(next(), At(1000 + after));
+    EXPECT_TRUE(recovery_.HandleTimeout(kAckDelay, limits, next()));
+  }
+  EXPECT_EQ(next(), At(1'001'000));
+  EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, next()));
+}
+
 // While others arrive, and this one alone is silent, nothing is asked, and no pause of the peer is reckoned with.
 TEST_F(ClassRecoveryTest, APortThatAloneIsSilentIsGivenUpSoon) {
   RoundTrip(0, 100);
