@@ -6,6 +6,7 @@ namespace paceline {
 namespace {
 
 constexpr uint32_t kMaxDoublings = 6;
+constexpr uint32_t kProbesBeforeDoubling = 12;
 constexpr uint32_t kMaxProbes = 20;  // of which each waits twice as long as the one before
 // A pause of the process or a leap of the clock may make any round trip look long.
 constexpr Duration kLongestTimeout = Duration::Seconds(2);
@@ -76,12 +77,13 @@ Duration ClassRecovery::NextTimeout(const RecoveryLimits& limits) const {
 }
 
 // The questions go on for as long as the time-out is away, each by another path: what is lost by chance, or on a path
-// that is dead, is heard of soon. In back-off, and while no round trip is known, each waits twice as long as the one
-// before.
+// that is dead, is heard of soon. In back-off each waits twice as long as the one before, and so do those after the
+// first few while no round trip is known.
 Duration ClassRecovery::NextQuestion(Duration probe, const RecoveryLimits& limits) const {
   const auto after = [this, probe](uint32_t probes) {
-    const bool doubles = in_backoff() || !rtt_.measured();
-    return probe * (doubles ? int64_t{1} << std::min(probes, kMaxProbes) : int64_t{probes} * (probes + 1) / 2 + 1);
+    if (in_backoff()) return probe * (int64_t{1} << std::min(probes, kMaxProbes));
+    const uint32_t first = rtt_.measured() ? probes : std::min(probes, kProbesBeforeDoubling);
+    return probe * ((int64_t{first} * (first + 1) / 2 + 1) << std::min(probes - first, kMaxProbes));
   };
   const bool soon = after(probes_) + probe <= NextTimeout(limits);  // so that the answer may come before
   return probes_ < kProbesBeforeTimeout || soon ? after(probes_) : Duration();

@@ -62,9 +62,11 @@ TEST_F(ClassRecoveryTest, TheFirstTimeoutIsLong) {
   const auto next = [&] { return recovery_.TimeoutAt(kAckDelay, limits); };
   recovery_.OnSent(psn_, 1, At(1000));
   constexpr int64_t kProbe = 2000 + 25;  // of the assumed round trip
-  for (int64_t after = kProbe; after + kProbe <= 1'000'000; after *= 2) {
+  int64_t after = kProbe;
+  for (int64_t probes = 0; after + kProbe <= 1'000'000; ++probes) {
     EXPECT_EQ(next(), At(1000 + after));
     EXPECT_TRUE(recovery_.HandleTimeout(kAckDelay, limits, next()));
+    after = probes < 12 ? after + (probes + 1) * kProbe : after * 2;
   }
   EXPECT_EQ(next(), At(1'001'000));
   EXPECT_FALSE(recovery_.HandleTimeout(kAckDelay, limits, next()));
