@@ -402,12 +402,13 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
           std::span(burst.headers[at + filled])
               .first(std::min<size_t>(most, std::max(passes, limits::kLeastPacketBytes) - context_.trailer_bytes));
       const bool asks = connection->ask_due();
+      const std::optional<uint16_t> proven = connection->ProvenPathForControl(port);
       const size_t size = asks ? BuildAsk(*connection, packet) : connection->BuildControl(packet, now);
       if (size > 0) {
         SetControl(burst, at + filled, connection->peer().routes.handle[port], size);
         if (!asks) {  // who answers a question may not have our keys any more, and answers to where it came from
           if (!std::exchange(chosen, together)) entropy = NextControlEntropy(port);
-          burst.segments[at + filled].entropy = entropy;
+          burst.segments[at + filled].entropy = proven.value_or(entropy);
           Seal(*connection, burst, at + filled, 1);
         }
         ++filled;

@@ -33,11 +33,14 @@ class RepsPath final : public PathPolicy {
     }
     if (frozen_ > 0) {
       --frozen_;
-      if (any_alive_) return alive_;
+      if (any_alive_ && TrustsAlive()) return alive_;
     }
     return explore_.Next();
   }
-  uint16_t NextForLost(uint16_t alive) override { return frozen_ > 0 ? alive : Next(); }
+  // (A mark on the newest one says that queues are full: then a loss is no sign of a dead path.)
+  uint16_t NextForLost(uint16_t alive) override {
+    return (frozen_ > 0 || unmarked_ > 0) && TrustsAlive() ? alive : Next();
+  }
   void OnAck(uint16_t entropy, bool marked, uint64_t under_way) override {
     unmarked_ = marked ? 0 : std::min(unmarked_ + 1, kUnmarked);
     if (marked) {
@@ -47,6 +50,7 @@ class RepsPath final : public PathPolicy {
     }
     alive_ = entropy;
     any_alive_ = true;
+    uses_of_alive_ = 0;
   }
   void OnLoss(uint16_t entropy, LossCause cause) override {
     explore_.OnLoss(entropy, cause);
@@ -56,7 +60,10 @@ class RepsPath final : public PathPolicy {
 
  private:
   static constexpr uint64_t kManyUnderWay = 4;
-  static constexpr uint32_t kFrozenChoices = 64, kUnmarked = 16;
+  static constexpr uint32_t kFrozenChoices = 64, kUnmarked = 4, kUsesOfAlive = 8;
+
+  // The acknowledged path may have died since: it is reused a few times until another acknowledgement comes.
+  bool TrustsAlive() { return uses_of_alive_ < kUsesOfAlive && ++uses_of_alive_ > 0; }
 
   PenalisedTurn explore_;
   EntropyRing ring_;
@@ -64,6 +71,7 @@ class RepsPath final : public PathPolicy {
   uint32_t unmarked_ = kUnmarked;  // bursts acknowledged since the last ECN mark, at most kUnmarked
   uint16_t alive_ = 0;             // acknowledged last
   bool any_alive_ = false;
+  uint32_t uses_of_alive_ = 0;  // since the last acknowledgement
 };
 
 }  // namespace paceline

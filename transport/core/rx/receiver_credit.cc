@@ -164,6 +164,8 @@ void Receiver::HandleDemand(const wire::DemandFrame& frame, Time now) {
   const bool always = again || !context_->ports[frame.port].sends_bursts();
   account.grant_pending |= always;
   account.grant_twice |= again && account.grant_pending;
+  // Acknowledgements may have been lost with the grants.
+  if (again && acks_->any_arrived()) acks_->RequestAck(0, true, context_->options.ack_every, Duration(), now);
   if (account.grant_pending || clears_told) RequestGrant();
   demand_changed_ = true;
 }

@@ -30,7 +30,8 @@ void ClassRecovery::OnSent(uint64_t psn, uint64_t count, Time now) {
 }
 
 Duration ClassRecovery::OnProgress(Time now) {
-  const Duration silence = now - last_progress_;
+  const bool was_lost = questions_ > 1 || (questions_ == 1 && now - asked_at_ < rtt_.smoothed() * 2);
+  const Duration silence = was_lost ? Duration() : now - last_progress_;
   last_progress_ = silent_since_ = now;
   probes_ = backoff_ = questions_ = 0;
   if (now >= lateness_fades_at_) {
@@ -103,6 +104,7 @@ Time ClassRecovery::TimeoutAt(Duration ack_delay, const RecoveryLimits& limits) 
 
 bool ClassRecovery::HandleTimeout(Duration ack_delay, const RecoveryLimits& limits, Time now) {
   ++questions_;
+  asked_at_ = now;
   const bool alone = limits.others_arrive && !in_backoff();
   if (!alone && NextQuestion(ProbeDelay(ack_delay, limits), limits) > Duration()) {
     ++probes_;

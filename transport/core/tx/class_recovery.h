@@ -50,7 +50,8 @@ class ClassRecovery {
     newest_arrived_entropy_ = entropy;
   }
   void OnRttSample(Duration rtt, Time now) { rtt_.OnSample(rtt, now); }
-  // An acknowledgement brought news of this class. Returns how long there had been none.
+  // An acknowledgement brought news of this class. Returns how long the peer had been silent of its own accord; zero:
+  // packets were lost, as the news came within two round trips of a question or after several.
   Duration OnProgress(Time now);
   // A packet sent at `sent_at` has arrived after it was found lost because of `cause`.
   void OnLateArrival(Time sent_at, LossCause cause, const RecoveryLimits& limits, Time now);
@@ -64,6 +65,7 @@ class ClassRecovery {
   // sends no later.
   Time LostBefore() const { return newest_arrived_sent_at_ - ReorderWindow(); }
   Time newest_arrived_sent_at() const { return newest_arrived_sent_at_; }
+  bool any_arrived() const { return newest_arrived_sent_at_ > Time(); }
   // The path that this packet took: of all it is the one that was alive last.
   uint16_t newest_arrived_entropy() const { return newest_arrived_entropy_; }
   Duration ReorderWindow() const;
@@ -117,6 +119,7 @@ class ClassRecovery {
   uint32_t probes_ = 0;     // since the last news or time-out
   uint32_t backoff_ = 0;    // time-outs since the last news
   uint32_t questions_ = 0;  // probes and time-outs since the last news
+  Time asked_at_;           // the newest of them
 };
 
 }  // namespace paceline

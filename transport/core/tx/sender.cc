@@ -334,6 +334,12 @@ Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32
   return packet;
 }
 
+// With every packet sent it is another one.
+uint16_t Sender::OtherPath(uint16_t entropy) const {
+  if (entropies_ == 1) return entropy;
+  return static_cast<uint16_t>((entropy + 1 + outstanding_.end() % (entropies_ - 1)) % entropies_);
+}
+
 // One packet tells all: what was sent before it by a reordering window is judged by it. It goes another way than the
 // oldest packet, whose way may be dead; the second of a pair (`again`) takes the path that delivered last.
 size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool again, TxBurst& burst, size_t at,
@@ -348,8 +354,11 @@ size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool aga
   if (psn == outstanding_.end() || !RoomFor(psn)) return 0;
   const Outstanding oldest = outstanding_[psn];
   Packet packet = ProbeOf(port, traffic_class, oldest.bytes > 0 ? oldest.bytes : peer_->segment_bytes);
-  if (packet.entropy == oldest.entropy) packet.entropy = Paths(port).Next();
-  if (again) packet.entropy = recovery.newest_arrived_entropy();
+  if (again && recovery.any_arrived()) {
+    packet.entropy = recovery.newest_arrived_entropy();
+  } else if (again || recovery.questions_in_a_row() > 1 || packet.entropy == oldest.entropy) {
+    packet.entropy = OtherPath(oldest.entropy);  // the policy may keep to one
+  }
   Emit(packet, burst, at, now);
   ++context_->counters.tail_probes;
   return 1;
@@ -644,14 +653,23 @@ void Sender::ArmStuckTimer(Time now) {
   const bool stuck = !waiting_.empty() || (backlog() > 0 && next_send_.is_never());
   if (!stuck) {
     stuck_at_ = Time::Never();
-    stuck_backoff_ = 0;
+    stuck_backoff_ = unanswered_demands_ = 0;
+    demand_twice_ = 0;
     return;
   }
   if (!stuck_at_.is_never()) return;
   if (stuck_backoff_ == 0) stuck_since_ = now;
-  // Where many share the receiver, the turn of each comes seldom.
+  // The receiver answers a demand even if it grants nothing: a few times silence means that a path is dead.
+  constexpr uint32_t kDemandsSoon = 6;
+  const Duration soon = ProbeDelay(peer_->first_port());
   const Duration most = Duration::Seconds(1);
-  const Duration patience = std::min(std::max(ProbeDelay(peer_->first_port()), credit_waits_.get() * 5 / 4), most);
+  if (unanswered_demands_ > 0) {
+    const uint32_t doublings = std::min(unanswered_demands_ - std::min(unanswered_demands_, kDemandsSoon), 12u);
+    stuck_at_ = now + std::min(soon * (int64_t{1} << doublings), most);
+    return;
+  }
+  // Where many share the receiver, the turn of each comes seldom.
+  const Duration patience = std::min(std::max(soon, credit_waits_.get() * 5 / 4), most);
   stuck_at_ = now + std::min(patience * (int64_t{1} << stuck_backoff_), most);
 }
 

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,8 @@ class Sender {
   void OnPortChange(Time now);
   // A demand frame that should go to the peer now; false: none. For control packets.
   bool PollDemand(wire::DemandFrame* frame);
+  // The path for a control packet through this port with the second of two demands: the one that delivered last.
+  std::optional<uint16_t> ProvenPathForDemand(uint32_t local_port) const;
   // The same of a fence that the peer is to be asked for.
   bool PollFence(wire::FenceFrame* frame, Time now);
 
@@ -212,6 +215,7 @@ class Sender {
                                      Time now);
   [[gnu::cold]] size_t EmitWriteProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  uint16_t OtherPath(uint16_t entropy) const;
   uint16_t PathAgain(const Outstanding& lost, uint32_t port);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   size_t SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now);
@@ -320,7 +324,7 @@ class Sender {
   // A tail probe is due as soon as the port has room; two, by different paths, where there was no answer to those
   // before.
   void ProbeLater(uint32_t port, TrafficClass traffic_class) {
-    constexpr uint32_t kFirstPair = 2, kLastPair = 5;
+    constexpr uint32_t kFirstPair = 2, kLastPair = 10;
     const auto bit = static_cast<uint8_t>(1u << port);
     probe_due_[static_cast<size_t>(traffic_class)] |= bit;
     const uint32_t questions = Recovery(port, traffic_class).questions_in_a_row();
@@ -403,10 +407,12 @@ class Sender {
   bool tell_floor_ = false;        // with the next probes: acknowledgements do not tell of writes that may have arrived
   Time stuck_at_ = Time::Never();  // ask again for credit or clearance
   uint32_t stuck_backoff_ = 0;
-  Time stuck_since_;                // without the credit that backlog() waits for
-  RecentLongest credit_waits_;      // of those times
-  Time held_retried_at_;            // when messages that the peer put off were last tried again
-  Time next_send_ = Time::Never();  // the earliest of all flows
+  uint32_t unanswered_demands_ = 0;  // in a row, of those that the timer sent
+  uint8_t demand_twice_ = 0;         // bit per port of the peer: its demand is to be sent once more, by another path
+  Time stuck_since_;                 // without the credit that backlog() waits for
+  RecentLongest credit_waits_;       // of those times
+  Time held_retried_at_;             // when messages that the peer put off were last tried again
+  Time next_send_ = Time::Never();   // the earliest of all flows
 };
 
 }  // namespace paceline

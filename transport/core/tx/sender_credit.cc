@@ -42,7 +42,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
     flow.controller->OnGrant({.now = now, .credit_end = credit, .rate = wire::DecodeRate(frame.rate)});
     // Credit is no news for a send that was put off.
     if (flow.controller->allowance().credit_end > before && waiting_.empty()) {
-      if (!stuck_at_.is_never()) credit_waits_.Add(now - stuck_since_);
+      if (!stuck_at_.is_never() && unanswered_demands_ <= 1) credit_waits_.Add(now - stuck_since_);
       stuck_at_ = Time::Never();
       stuck_backoff_ = 0;
     }
@@ -68,6 +68,7 @@ void Sender::HandleGrant(const wire::GrantFrame& frame, Time now) {
       }
     }
   }
+  if (std::exchange(unanswered_demands_, 0) > 0) stuck_at_ = Time::Never();  // Fill arms it again
   state_->ready_ports = AllPorts();
 }
 
@@ -88,7 +89,9 @@ void Sender::HandleNotReady(uint32_t message_bits, Time now) {
 bool Sender::PollDemand(wire::DemandFrame* frame) {
   if (state_->demand_pending == 0) return false;
   const uint32_t port = static_cast<uint32_t>(std::countr_zero(state_->demand_pending));
-  state_->demand_pending &= static_cast<uint8_t>(state_->demand_pending - 1);
+  const auto bit = static_cast<uint8_t>(1u << port);
+  if ((demand_twice_ & bit) == 0) state_->demand_pending &= static_cast<uint8_t>(~bit);
+  demand_twice_ &= static_cast<uint8_t>(~bit);
   if (port >= flows_.size()) return false;
   Flow& flow = flows_[port];
   frame->port = static_cast<uint8_t>(port);
@@ -99,6 +102,12 @@ bool Sender::PollDemand(wire::DemandFrame* frame) {
   flow.told_end = flow.tx_total + backlog();
   flow.told_lost = flow.lost_total;
   return true;
+}
+
+std::optional<uint16_t> Sender::ProvenPathForDemand(uint32_t local_port) const {
+  if (state_->demand_pending == 0 || unanswered_demands_ < 2 || demand_twice_ != 0) return std::nullopt;
+  const ClassRecovery& recovery = Recovery(local_port, TrafficClass::kBulk);
+  return recovery.any_arrived() ? std::optional(recovery.newest_arrived_entropy()) : std::nullopt;
 }
 
 }  // namespace paceline

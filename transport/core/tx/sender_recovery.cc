@@ -96,7 +96,7 @@ TrafficClass Sender::ClassOf(uint32_t local_port, uint32_t payload_bytes) const 
 uint32_t Sender::questions_in_a_row() const {
   uint32_t most = 0;
   for (const ClassRecovery& recovery : recovery_) most = std::max(most, recovery.questions_in_a_row());
-  return most + stuck_backoff_;
+  return most + stuck_backoff_ + (unanswered_demands_ > 0 ? unanswered_demands_ - 1 : 0);
 }
 
 Duration Sender::ProbeDelay(uint32_t local_port) const {
@@ -175,9 +175,13 @@ void Sender::HandleTimeout(Time peer_heard_at, Time now) {
       const Flow& flow = ActiveFlow(remote, now);
       if (waiting_.empty() && HasCredit(port, flow)) continue;
       state_->demand_pending |= static_cast<uint8_t>(1u << remote);
+      if (unanswered_demands_ > 0) demand_twice_ |= static_cast<uint8_t>(1u << remote);
       asks = true;
     }
-    if (asks) stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
+    if (asks) {
+      if (unanswered_demands_ == 0) stuck_backoff_ = std::min(stuck_backoff_ + 1, 12u);
+      ++unanswered_demands_;
+    }
     if (now - held_retried_at_ >= kHeldRetry) {
       held_retried_at_ = now;
       RetryHeld();
@@ -359,9 +363,9 @@ void Sender::TakeNews(AckTotals& totals, Time now) {
     DetectReordered(now);
     for (size_t i = 0; i < recovery_.size(); ++i) {
       if ((totals.classes >> i & 1) == 0) continue;
-      const bool often_asked = recovery_[i].questions_in_a_row() > 1;  // so probes or their answers were lost
       const Duration silence = recovery_[i].OnProgress(now);
-      if (new_losses_.empty() && !often_asked) quiet_.Add(silence - context_->options.max_ack_delay);
+      const bool was_lost = silence == Duration() || !new_losses_.empty() || unanswered_demands_ > 0;
+      if (!was_lost) quiet_.Add(silence - context_->options.max_ack_delay);
     }
     ReportLosses(now);
     for (uint32_t port = 0; port < peer_->remote_ports; ++port) {

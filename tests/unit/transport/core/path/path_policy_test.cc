@@ -255,16 +255,42 @@ TEST(Reps, ReusesTheAcknowledgedEntropyFor64ChoicesAfterALossWithoutMarks) {
     policy->OnLoss(7, cause);
     policy->OnAck(9, false, 1);
     int kept = 0;
-    for (int i = 0; i < 200; ++i) kept += policy->Next() == 9;
+    for (int i = 0; i < 64; ++i) {
+      kept += policy->Next() == 9;
+      if (i % 4 == 0) policy->OnAck(9, false, 1);
+    }
     if (cause == LossCause::kTrimmed) {
       EXPECT_LT(kept, 5) << "a queue was full, and nothing is dead";
     } else {
-      EXPECT_GE(kept, 64);
-      EXPECT_LT(kept, 70);
+      EXPECT_EQ(kept, 64);
     }
     policy->OnLoss(9, cause);
     for (int i = 0; i < 32; ++i) EXPECT_NE(policy->Next(), 9);
   }
+}
+
+TEST(Reps, ReusesAPathEightTimesWithoutAnAcknowledgement) {
+  Random random(1);
+  const auto policy = CreatePathPolicy("reps", 64, random);
+  policy->OnAck(9, false, 1);
+  policy->OnLoss(7, LossCause::kReorder);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(i % 2 == 0 ? policy->Next() : policy->NextForLost(9), 9);
+  std::set<uint16_t> others;
+  for (int i = 0; i < 32; ++i) others.insert(i % 2 == 0 ? policy->Next() : policy->NextForLost(9));
+  EXPECT_GT(others.size(), 24u) << "it may have died since";
+}
+
+TEST(Reps, ALostPacketTakesTheProvenPathUnlessThatIsCrowded) {
+  Random random(1);
+  const auto policy = CreatePathPolicy("reps", 64, random);
+  policy->OnAck(9, false, 1);
+  policy->OnLoss(7, LossCause::kTrimmed);
+  EXPECT_EQ(policy->NextForLost(9), 9);
+  policy->OnAck(9, true, 1);
+  policy->OnLoss(7, LossCause::kReorder);
+  std::set<uint16_t> others;
+  for (int i = 0; i < 32; ++i) others.insert(policy->NextForLost(9));
+  EXPECT_GT(others.size(), 24u);
 }
 
 TEST(RepsPlain, HoldsEightAndExploresAtRandomWithoutAny) {
