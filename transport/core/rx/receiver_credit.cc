@@ -120,6 +120,9 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
   NoteCreditNews(port);
 }
 
+// News that rests here costs the peer a round trip.
+bool Receiver::IsFar() const { return peer_->flow.base_rtt > Duration::Micros(150); }
+
 void Receiver::NoteCreditNews(uint32_t port) { credit_news_ = std::max(credit_news_, CreditNews(port)); }
 
 // Where packets go in bursts: a sender that knows of three quarters of what it has hears of the rest with the
@@ -134,7 +137,7 @@ Receiver::News Receiver::CreditNews(uint32_t port) const {
   const uint64_t fresh = account.credit_end - account.credit_told;
   const uint64_t burst = uint64_t{peer_->burst_segments} * peer_->segment_bytes;
   const uint64_t little = std::max(left / 3, account.backlog > 0 ? burst : std::min(left, burst));
-  const bool rests = account.backlog <= left && fresh <= little;
+  const bool rests = !IsFar() && account.backlog <= left && fresh <= little;
   if (rests && !local.capabilities.remote_placement) return News::kMayRest;
   return acks_->pending() && fresh <= left / 3 ? News::kMayWait : News::kNow;
 }
@@ -183,7 +186,7 @@ void Receiver::RaiseClearLimit() {
   // Where packets go in bursts: with the next control packet, if the sender knows of three quarters of them or a grant
   // is to follow anyway.
   const bool bursts = context_->ports[peer_->first_port()].sends_bursts();
-  const bool rests = bursts && (untold_clears_ <= left / 3 || AwaitsCredit());
+  const bool rests = bursts && !IsFar() && (untold_clears_ <= left / 3 || AwaitsCredit());
   credit_news_ = std::max(credit_news_, rests ? News::kMayRest : News::kNow);
 }
 
