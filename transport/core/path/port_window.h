@@ -31,7 +31,7 @@ class PortWindow {
     most_before_ = std::exchange(most_in_flight_, 0);
     if (most_before_ == 0) return;
     const bool unlimited = window_ == kUnlimited;
-    const Duration limit = unlimited ? target_ * 3 + host_delay : target_ + target_ / 2;
+    const Duration limit = unlimited ? target_ * 3 + host_delay : target_ + (target_ + host_delay) / 2;
     if (recent_rtt_ > limit) {
       window_ = static_cast<uint64_t>(static_cast<double>(most_before_) * static_cast<double>(limit.nanos()) /
                                       static_cast<double>(recent_rtt_.nanos()));

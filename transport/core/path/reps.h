@@ -6,11 +6,11 @@
 // host sends too seldom to know how a path is: what it heard is old when it chooses next, and many such flows crowd the
 // routes that were empty a while ago. It goes in turn.
 //
-// A loss without a trim and without a recent ECN mark suggests a dead path, because a full queue would have marked. For
-// 64 choices after such a loss the policy explores nothing: it reuses every acknowledged entropy, and the newest one
-// while none waits (the "freezing mode" of REPS, Bonato et al. 2024; there a time-out starts it).
-//
-// Thread rule: the endpoint's thread.
+// A loss without a trim and without an ECN mark among the last four bursts suggests a dead path, because a full queue
+// would have marked. For 64 choices after such a loss the policy explores nothing: it reuses every acknowledged
+// entropy, and the newest one while none waits (the "freezing mode" of REPS, Bonato et al. 2024; there a time-out
+// starts it). Retransmissions take the newest one as well, unless it was marked. It may have died since: after eight
+// uses without another acknowledgement the policy explores again.
 #pragma once
 
 #include <algorithm>

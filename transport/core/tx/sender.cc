@@ -425,7 +425,8 @@ size_t Sender::SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now) {
   if (windows_.empty() || !windows_[port].measured()) return kAll;
   const TxMessage* message = retransmit_.empty() ? NextMessage() : nullptr;
   const uint64_t rest = message == nullptr ? peer_->segment_bytes : message->unsent_bytes();
-  Duration target = Duration::Seconds(3600);
+  constexpr Duration kNone = Duration::Seconds(3600);
+  Duration target = kNone;
   for (const Port& other : context_->ports) {
     if (other.index == port || !other.up || !peer_->reaches(other.index) || !windows_[other.index].measured()) continue;
     // (It sends when acknowledgements or credit come, or this port does when they are overdue.)
@@ -436,6 +437,7 @@ size_t Sender::SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now) {
     }
     target = std::min(target, windows_[other.index].RoundTripWith(rest));
   }
+  if (target == kNone) return kAll;
   const uint64_t window = windows_[port].BytesAllowed(target, peer_->segment_bytes, now);
   if (window == PortWindow::kUnlimited) return kAll;
   return window > in_flight ? (window - in_flight) / peer_->segment_bytes : 0;
@@ -694,7 +696,8 @@ SenderMemo Sender::Memo() const {
 size_t Sender::memory_bytes() const {
   size_t bytes =
       sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
-      flows_.capacity() * sizeof(Flow) + recovery_.capacity() * sizeof(ClassRecovery) +
+      flows_.capacity() * sizeof(Flow) + windows_.capacity() * sizeof(PortWindow) +
+      recovery_.capacity() * sizeof(ClassRecovery) +
       (last_on_path_[0].capacity() + last_on_path_[1].capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
       policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
   return bytes;
