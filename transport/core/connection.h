@@ -150,12 +150,13 @@ class Connection final : private wire::FrameHandler {
   bool LetAckWait(Time now);
   uint32_t control_port() const;
 
-  // ---- whether the peer still has it
-  // A question is to be sent, in a packet of its own; what it says, with this token, which nobody can guess.
-  // The path that the next control packet is to take, if that matters.
+  // The entropy that the next control packet must take; nullopt: any.
   std::optional<uint16_t> ProvenPathForControl(uint32_t port) const {
     return send_state_.demand_pending == 0 || sender_ == nullptr ? std::nullopt : sender_->ProvenPathForDemand(port);
   }
+
+  // ---- whether the peer still has it
+  // A question is to be sent, in a packet of its own; what it says, with this token, which nobody can guess.
   bool ask_due() const { return open() && keepalive_.ask_due(); }
   wire::PresencePacket TakeAsk(uint64_t token) {
     keepalive_.TakeAsk(token);

@@ -44,7 +44,7 @@ struct Port {
   bool sends_bursts() const { return capabilities.burst_segments > 1; }
   // Nobody states the round trip without queues.
   bool measures_rtt() const { return capabilities.base_rtt == Duration(); }
-  // An engine adds so much of its own to a round trip.
+  // The most that the passes of both hosts' engines add to a round trip.
   Duration HostDelay() const {
     constexpr Duration kMost = Duration::Micros(50);
     return std::min(capabilities.delay_error, kMost);

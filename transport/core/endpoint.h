@@ -94,7 +94,7 @@ struct PortDescription {
 // there is one.
 struct ConnectionRequest {
   uint32_t port = 0;                    // through which it came
-  LaneAddress source;                   // where the client receives answers
+  LaneAddress client_address;           // where the client receives answers
   uint64_t listener = 0;                // ListenAddress::nonce
   uint64_t client_nonce = 0;            // this, and
   ConnectionId client = kNoConnection;  // this are the same in all copies of a request, which may come more than once

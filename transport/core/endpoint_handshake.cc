@@ -67,8 +67,8 @@ size_t Endpoint::Impl::BuildRequest(Connection& connection, uint32_t port, std::
   return size;
 }
 
-// Where the client receives: a request that left by another path than that of entropy 0 comes from a port that does
-// not. Only an address of the host that the packet came from: nobody is to have answers sent to a third.
+// The address at which the client receives. Over UDP a request with an entropy other than 0 comes from a port that the
+// client does not read. The hello's address must have the source's IP address, so that no answer goes to a third host.
 LaneAddress Endpoint::Impl::ReceivingAddress(uint32_t port, const LaneAddress& source, const wire::Hello& hello) const {
   if (!context_.ports[port].capabilities.entropy_is_udp_port) return source;
   const auto end = hello.addresses.begin() + hello.ports;
@@ -89,7 +89,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     const wire::CookiePacket answer{.client_nonce = init->client_nonce, .cookie = *cookie};
     Reply* reply = NewReply(port, client);
     if (reply == nullptr) return;
-    // (A firewall may let in what comes from the port that was asked, and nothing else.)
+    // The client's first request is answered from the port that it was sent to, as firewalls expect.
     const bool by_first = context_.ports[port].capabilities.entropy_is_udp_port && client == source;
     reply->path = by_first ? AnswerPath::kFirst : AnswerPath::kOther;
     reply->size = wire::EncodeCookie(answer, init->client_connection, reply->bytes);
@@ -100,7 +100,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
     return;
   }
   const ConnectionRequest request = {.port = port,
-                                     .source = client,
+                                     .client_address = client,
                                      .listener = init->listener_nonce,
                                      .client_nonce = init->client_nonce,
                                      .client = init->client_connection,
@@ -121,7 +121,7 @@ void Endpoint::Impl::HandleInit(uint32_t port, std::span<const uint8_t> body, ui
 
 void Endpoint::Impl::RefuseRequest(const ConnectionRequest& request, CloseReason reason) {
   const crypto::Secret digest = DigestOf(request);
-  ReplyRefuse(request.port, request.source, request.client, request.client_nonce, reason, &digest);
+  ReplyRefuse(request.port, request.client_address, request.client, request.client_nonce, reason, &digest);
 }
 
 crypto::Secret Endpoint::Impl::DigestOf(const ConnectionRequest& request) const {

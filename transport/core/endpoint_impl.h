@@ -170,7 +170,7 @@ class Endpoint::Impl {
   void RefuseRequest(const ConnectionRequest& request, CloseReason reason);
   crypto::Secret DigestOf(const ConnectionRequest& request) const;  // for who believes our answer by it
 
-  // Which path an answer takes to a peer that may be asking again because that of entropy 0 is dead.
+  // kOther: an entropy other than the last one, as the peer repeats its request and the path of entropy 0 may be dead.
   enum class AnswerPath : uint8_t { kFirst, kOther };
   void SendAccept(Connection* connection, AnswerPath path);
   bool WantsChecksum(uint8_t ports, uint32_t peer_features) const {

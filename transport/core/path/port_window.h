@@ -1,7 +1,9 @@
 // How many bytes may be in flight through one of several local ports while faster ones have room. A message ends with
 // the last of its packets, so a port must not hold packets for longer than another one needs for the whole rest of the
 // message (as BLEST and ECF schedule the paths of MPTCP: Ferlin et al., IFIP Networking 2016; Lim et al., CoNEXT 2017).
-// The bound follows the round trips that are measured: no rate has to be known.
+// The bound follows the round trips that are measured: no rate has to be known. Sizes are payload bytes.
+//
+// Thread rule: the endpoint's thread. One object per connection and local port.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +18,7 @@ namespace paceline {
 class PortWindow {
  public:
   static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+  static constexpr Duration kNoTarget = Duration::Seconds(3600);
 
   // `in_flight`: payload bytes through this port, those just sent among them.
   void OnSent(uint64_t in_flight, Time now) {
@@ -51,11 +54,14 @@ class PortWindow {
     const double share = static_cast<double>(bytes) / static_cast<double>(in_flight);
     return recent_rtt_ + Duration::Nanos(static_cast<int64_t>(static_cast<double>(recent_rtt_.nanos()) * share));
   }
-  // `target`: the shortest RoundTripWith of the other ports for the rest of the message.
-  uint64_t BytesAllowed(Duration target, uint32_t segment_bytes, Time now) {
-    target_ = target;
-    // A port that is left alone is not measured: one packet now and then shows whether it has become faster.
-    const bool tries = recent_rtt_ <= target || now - used_at_ >= kTrialInterval;
+  // The shortest RoundTripWith of the other usable ports, for the rest of the message that is to be sent next;
+  // kNoTarget: no other port is usable.
+  void SetTarget(Duration target) { target_ = target; }
+  // How many bytes may be in flight.
+  uint64_t BytesAllowed(uint32_t segment_bytes, Time now) const {
+    if (target_ == kNoTarget) return kUnlimited;
+    // An unused port is not measured: one segment now and then shows whether it has become faster.
+    const bool tries = recent_rtt_ <= target_ || now - used_at_ >= kTrialInterval;
     return window_ < segment_bytes && tries ? segment_bytes : window_;
   }
 
@@ -67,7 +73,7 @@ class PortWindow {
   uint64_t window_ = kUnlimited;
   int rounds_unused_ = 0;  // in a row in which half of the window was enough
   Duration recent_rtt_;
-  Duration target_ = Duration::Seconds(3600);
+  Duration target_ = kNoTarget;
   uint64_t most_in_flight_ = 0;  // in this round trip
   uint64_t most_before_ = 0;     // and in the one before
   Time round_start_;

@@ -186,7 +186,7 @@ class Receiver {
   bool AwaitsCredit() const;
   bool MustTell(const RxMessage& message, uint32_t port) const;
   News CreditNews(uint32_t port) const;
-  bool IsFar() const;
+  bool IsFar() const;  // by the base round trip
   News NewsFor(uint32_t port) const;
   News MostUrgent(uint32_t* port) const;
 

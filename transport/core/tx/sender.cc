@@ -88,6 +88,7 @@ void Sender::FailAll(OperationStatus status) {
   stuck_at_ = next_send_ = fence_at_ = Time::Never();
   state_->demand_pending = state_->fence_pending = 0;
   state_->ready_ports = 0;
+  demand_twice_ = 0;
   probe_due_ = second_probe_due_ = {};
   write_probe_due_ = floor_probe_due_ = 0;
 }
@@ -334,7 +335,7 @@ Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32
   return packet;
 }
 
-// With every packet sent it is another one.
+// An entropy other than this one; a different one after each packet sent.
 uint16_t Sender::OtherPath(uint16_t entropy) const {
   if (entropies_ == 1) return entropy;
   return static_cast<uint16_t>((entropy + 1 + outstanding_.end() % (entropies_ - 1)) % entropies_);
@@ -425,8 +426,7 @@ size_t Sender::SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now) {
   if (windows_.empty() || !windows_[port].measured()) return kAll;
   const TxMessage* message = retransmit_.empty() ? NextMessage() : nullptr;
   const uint64_t rest = message == nullptr ? peer_->segment_bytes : message->unsent_bytes();
-  constexpr Duration kNone = Duration::Seconds(3600);
-  Duration target = kNone;
+  Duration target = PortWindow::kNoTarget;
   for (const Port& other : context_->ports) {
     if (other.index == port || !other.up || !peer_->reaches(other.index) || !windows_[other.index].measured()) continue;
     // (It sends when acknowledgements or credit come, or this port does when they are overdue.)
@@ -437,8 +437,8 @@ size_t Sender::SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now) {
     }
     target = std::min(target, windows_[other.index].RoundTripWith(rest));
   }
-  if (target == kNone) return kAll;
-  const uint64_t window = windows_[port].BytesAllowed(target, peer_->segment_bytes, now);
+  windows_[port].SetTarget(target);
+  const uint64_t window = windows_[port].BytesAllowed(peer_->segment_bytes, now);
   if (window == PortWindow::kUnlimited) return kAll;
   return window > in_flight ? (window - in_flight) / peer_->segment_bytes : 0;
 }
@@ -661,7 +661,7 @@ void Sender::ArmStuckTimer(Time now) {
   }
   if (!stuck_at_.is_never()) return;
   if (stuck_backoff_ == 0) stuck_since_ = now;
-  // The receiver answers a demand even if it grants nothing: a few times silence means that a path is dead.
+  // The receiver answers a demand even if it grants nothing, so silence suggests a dead path: ask again soon.
   constexpr uint32_t kDemandsSoon = 6;
   const Duration soon = ProbeDelay(peer_->first_port());
   const Duration most = Duration::Seconds(1);

@@ -22,8 +22,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kHeldRetry = Duration::Millis(500);
-// Before any round trip has been measured the first queue may be of any length (RFC 6298 section 2.1). Probes go on, so
-// what is really lost is found sooner.
+// The time-out before any round trip has been measured (RFC 6298 section 2.1), as the first queue may be of any length.
+// Tail probes find real losses sooner.
 constexpr Duration kFirstTimeout = Duration::Seconds(1);
 // In a row, before the lane is asked to find another way for a path of remote placement; then every second one.
 constexpr uint32_t kTimeoutsBeforeReset = 1;
@@ -41,11 +41,13 @@ RecoveryLimits Sender::Limits() const {
 
 RecoveryLimits Sender::LimitsOf(uint32_t local_port, TrafficClass traffic_class) const {
   RecoveryLimits limits = Limits();
-  const auto is_measured = [](const ClassRecovery& recovery) { return recovery.rtt().measured(); };
-  if (std::none_of(recovery_.begin(), recovery_.end(), is_measured)) limits.first_timeout = kFirstTimeout;
-  if (context_->ports.size() == 1) return limits;
   const ClassRecovery& recovery = Recovery(local_port, traffic_class);
-  if (!recovery.rtt().measured()) return limits;  // it may be much farther than the others
+  if (!recovery.rtt().measured()) {
+    const auto is_measured = [](const ClassRecovery& any) { return any.rtt().measured(); };
+    if (std::none_of(recovery_.begin(), recovery_.end(), is_measured)) limits.first_timeout = kFirstTimeout;
+    return limits;  // the port may be much farther than the others
+  }
+  if (context_->ports.size() == 1) return limits;
   const Time silent_for_long = recovery.silent_since() + recovery.rtt().smoothed();
   for (size_t i = 0; i < recovery_.size(); ++i) {
     const bool other_port = i / kTrafficClasses != local_port;

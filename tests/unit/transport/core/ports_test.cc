@@ -66,8 +66,8 @@ TEST_P(PortsTest, TwoPortsAreFasterThanOne) {
   EXPECT_TRUE(GetParam().lanes == LaneKind::kHca || both < Duration::Micros(620)) << both.micros();
 }
 
-// One port leads to a link a hundred times slower, with a queue that loses nothing. What is sent through it holds up
-// messages of 64 KB, so the transfer must take little longer than through the other ports alone.
+// One port leads to a link a hundred times slower, whose queue loses nothing. Messages of 64 KB must not wait for it:
+// the transfer takes little longer than through the other ports alone.
 TEST_P(PortsTest, ASlowPortHoldsUpNoMessages) {
   const uint32_t slow = NetworkPort(0, 1);
   Time free_at;

@@ -124,7 +124,7 @@ TEST_P(SeveralEndpointsTest, NothingIsPassedOnThatIsNotVouchedFor) {
 
 TEST_P(SeveralEndpointsTest, WhatIsNoRequestIsNotTaken) {
   std::vector<uint8_t> bytes(40, 0x5a);
-  ConnectionRequest request = {.source = world().lane(0).address(), .listener = address_.nonce, .body = bytes};
+  ConnectionRequest request = {.client_address = world().lane(0).address(), .listener = address_.nonce, .body = bytes};
   endpoint(kTaker).TakeRequest(request, now());
   request.body = {};
   endpoint(kTaker).TakeRequest(request, now());

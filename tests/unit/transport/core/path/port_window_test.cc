@@ -11,7 +11,7 @@ constexpr Duration kTarget = Duration::Micros(100), kHostDelay = Duration::Micro
 
 class PortWindowTest : public testing::Test {
  protected:
-  PortWindowTest() { window_.BytesAllowed(kTarget, kSegment, now_); }
+  PortWindowTest() { window_.SetTarget(kTarget); }
   // Round trips with so much in flight, each of which takes that long.
   void Send(int rounds, uint64_t bytes, Duration rtt) {
     for (int i = 0; i < rounds; ++i) {
@@ -21,7 +21,7 @@ class PortWindowTest : public testing::Test {
       window_.OnRtt(rtt, kHostDelay, kSegment, now_);
     }
   }
-  uint64_t allowed() { return window_.BytesAllowed(kTarget, kSegment, now_); }
+  uint64_t allowed() { return window_.BytesAllowed(kSegment, now_); }
 
   PortWindow window_;
   Time now_ = Time::FromNanos(1'000'000'000);
@@ -38,6 +38,12 @@ TEST_F(PortWindowTest, ShrinksInProportionToTheDelay) {
   EXPECT_LT(allowed(), 64'000u);
   Send(1, 64'000, kTarget * 7);
   EXPECT_EQ(allowed(), 16'000u) << "one and a half times the target, and half of the host delay";
+}
+
+TEST_F(PortWindowTest, UnlimitedWhileNoOtherPortIsUsable) {
+  Send(2, 64'000, kTarget * 7);
+  window_.SetTarget(PortWindow::kNoTarget);
+  EXPECT_EQ(allowed(), PortWindow::kUnlimited);
 }
 
 TEST_F(PortWindowTest, GrowsWhileItIsUsedAndFast) {
