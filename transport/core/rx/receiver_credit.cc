@@ -121,7 +121,10 @@ void Receiver::OnGrant(uint32_t port, const Grant& grant) {
 }
 
 // News that rests here costs the peer a round trip.
-bool Receiver::IsFar() const { return peer_->flow.base_rtt > Duration::Micros(150); }
+bool Receiver::IsFar() const {
+  const Duration stated = context_->ports[peer_->first_port()].capabilities.base_rtt;
+  return std::max(stated, peer_->flow.base_rtt) > Duration::Micros(150);
+}
 
 void Receiver::NoteCreditNews(uint32_t port) { credit_news_ = std::max(credit_news_, CreditNews(port)); }
 

@@ -51,6 +51,18 @@ TEST_F(CreditNewsTest, OrOfOneBurstOfTwo) {
   EXPECT_EQ(told_.back().credit_end, 3 * kBurst);
 }
 
+TEST_F(CreditNewsTest, AFarSenderIsToldOfAllAtOnce) {
+  WorldOptions options;
+  options.packet_capabilities.base_rtt = Duration::Millis(1);
+  Begin(options, kBurstSegments, 1);
+  Expect(8 * kBurst);
+  Give(6 * kBurst);
+  Rest();
+  Give(6 * kBurst + 1);
+  Rest();
+  EXPECT_EQ(told_.back().credit_end, 6 * kBurst + 1);
+}
+
 TEST_F(CreditNewsTest, WhoHasCreditForAllThatItSendsHearsOfMoreWithTheAcknowledgement) {
   Begin();
   const uint64_t receive = Expect(4 * kBurst);
@@ -171,6 +183,19 @@ TEST_F(CreditNewsTest, WhoAsksForCreditThatIsNotThereIsAnsweredTheSecondTime) {
   world().RunUntil([this] { return demands_ == 2; });
   Rest(Duration::Micros(20));
   EXPECT_EQ(told_.size(), 2u) << "the answer to the first may be lost: it goes twice";
+  Give(4 * kBurst);
+  AwaitOk(0, send);
+}
+
+// A path may be dead: from the second demand on each goes twice, and they go on while nothing answers.
+TEST_F(CreditNewsTest, DemandsThatAreNotAnsweredAreRepeatedInPairs) {
+  Begin();
+  const uint64_t send = AskInVain();
+  lose_ = 1000;
+  Rest(Duration::Millis(2));
+  EXPECT_GE(demands_, 11u) << "six, of which five twice";
+  EXPECT_LT(demands_, 21u);
+  lose_ = 0;
   Give(4 * kBurst);
   AwaitOk(0, send);
 }
