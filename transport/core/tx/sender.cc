@@ -199,11 +199,13 @@ PathPolicy& Sender::OpenPaths(uint32_t local_port) {
     entropies_ = std::clamp(std::min(context_->options.entropies, offered), 1u, limits::kMaxEntropies);
   }
   if (policies_[local_port] == nullptr) {
-    const uint32_t entropies =
-        std::clamp(std::min(entropies_, context_->ports[local_port].capabilities.entropies), 1u, entropies_);
-    policies_[local_port] = CreatePathPolicy(context_->options.path_policy, entropies, context_->random);
+    policies_[local_port] = CreatePathPolicy(context_->options.path_policy, Entropies(local_port), context_->random);
   }
   return *policies_[local_port];
+}
+
+uint32_t Sender::Entropies(uint32_t local_port) const {
+  return std::clamp(context_->ports[local_port].capabilities.entropies, 1u, entropies_);
 }
 
 bool Sender::ShouldPlace(const TxMessage& message, uint32_t local_port) const {
@@ -335,10 +337,11 @@ Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32
   return packet;
 }
 
-// An entropy other than this one; a different one after each packet sent.
-uint16_t Sender::OtherPath(uint16_t entropy) const {
-  if (entropies_ == 1) return entropy;
-  return static_cast<uint16_t>((entropy + 1 + outstanding_.end() % (entropies_ - 1)) % entropies_);
+// An entropy of this port other than this one, if it has others; a different one after each packet sent.
+uint16_t Sender::OtherPath(uint32_t port, uint16_t entropy) const {
+  const uint32_t entropies = Entropies(port);
+  if (entropies == 1) return entropy;
+  return static_cast<uint16_t>((entropy + 1 + outstanding_.end() % (entropies - 1)) % entropies);
 }
 
 // One packet tells all: what was sent before it by a reordering window is judged by it. It goes another way than the
@@ -358,7 +361,7 @@ size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool aga
   if (again && recovery.any_arrived()) {
     packet.entropy = recovery.newest_arrived_entropy();
   } else if (again || recovery.questions_in_a_row() > 1 || packet.entropy == oldest.entropy) {
-    packet.entropy = OtherPath(oldest.entropy);  // the policy may keep to one
+    packet.entropy = OtherPath(port, oldest.entropy);  // the policy may keep to one
   }
   Emit(packet, burst, at, now);
   ++context_->counters.tail_probes;

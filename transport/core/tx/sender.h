@@ -215,7 +215,8 @@ class Sender {
                                      Time now);
   [[gnu::cold]] size_t EmitWriteProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   size_t EmitAnnouncements(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  uint16_t OtherPath(uint16_t entropy) const;
+  uint32_t Entropies(uint32_t local_port) const;
+  uint16_t OtherPath(uint32_t port, uint16_t entropy) const;
   uint16_t PathAgain(const Outstanding& lost, uint32_t port);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   size_t SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now);
@@ -328,7 +329,7 @@ class Sender {
     const auto bit = static_cast<uint8_t>(1u << port);
     probe_due_[static_cast<size_t>(traffic_class)] |= bit;
     const uint32_t questions = Recovery(port, traffic_class).questions_in_a_row();
-    if (entropies_ > 1 && questions >= kFirstPair && questions <= kLastPair) {
+    if (Entropies(port) > 1 && questions >= kFirstPair && questions <= kLastPair) {
       second_probe_due_[static_cast<size_t>(traffic_class)] |= bit;
     }
   }
@@ -379,7 +380,7 @@ class Sender {
   // card may send them on a queue of their own, where no packet says anything of their order.
   std::array<std::vector<uint64_t>, kTrafficClasses> last_on_path_;
   std::vector<uint64_t> last_write_on_path_;
-  uint32_t entropies_ = 1;
+  uint32_t entropies_ = 1;  // the most that a port has
 
   PortHealth health_;
   std::vector<PortWindow> windows_;                  // by local port, where there are several

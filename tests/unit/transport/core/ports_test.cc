@@ -217,6 +217,39 @@ TEST_P(PortsTest, PortsThatFlap) {
   EXPECT_GT(endpoint(0).counters().port_changes, 0u);
 }
 
+// Ports of several kinds together, as shared memory beside a network: each has paths of its own number. (The scripted
+// lane counts an entropy that it does not have as a broken rule.)
+class MixedPortsTest : public PortsTest {
+ protected:
+  void SetUp() override {
+    WorldOptions options = OptionsFor(GetParam());
+    options.customize_lane = [](uint32_t port, LaneCapabilities& capabilities) {
+      if (port % 2 == 1) capabilities.entropies = port;  // beside 64
+    };
+    Start(options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Setups, MixedPortsTest,
+                         testing::Values(CoreSetup{LaneKind::kPackets, TestControl::kWindow, 4},
+                                         CoreSetup{LaneKind::kPackets, TestControl::kCredit, 4},
+                                         CoreSetup{LaneKind::kHca, TestControl::kCredit, 2}),
+                         CoreSetupName);
+
+TEST_P(MixedPortsTest, ProbesTakePathsThatTheirPortHas) {
+  for (int round = 0; round < 10; ++round) {
+    StartStream(4, 100'000);
+    bool silent = false;
+    network().SetHook([&silent](NetworkPacket&, Fate& fate) { fate.drop = silent; });
+    world().RunFor(Duration::Micros(3 + round));
+    silent = true;
+    world().RunFor(Duration::Millis(2 + 10 * round));
+    silent = false;
+    ExpectStream();
+    stream_.clear();
+  }
+  EXPECT_GT(endpoint(0).counters().tail_probes, 20u);
+}
+
 // A connection for one port of each side, as a channel of a collective library has it.
 class OwnPortTest : public PortsTest {
  protected:
