@@ -17,6 +17,7 @@ inline constexpr uint32_t kMaxParkedMessages = 4096;   // of sends that wait for
 inline constexpr uint32_t kMaxOutstandingPackets = 16384;  // psns of one connection sent and not resolved
 inline constexpr uint32_t kMinSegmentBytes = 64;           // payload of a packet that is not a message's last
 inline constexpr uint32_t kMaxSegmentsAhead = 32768;       // out-of-order span of one message, in segments
+inline constexpr uint32_t kMaxFragmentedSegments = 4096;   // of which a part is here, per connection
 inline constexpr uint64_t kMaxMessageBytes = 1ull << 40;   // 1 TiB
 inline constexpr uint32_t kMaxAtomicBytes = 1024;          // of an atomic's target; each vector has as many
 inline constexpr uint32_t kMaxDataHeaderBytes = 96;        // encoded header of a data packet

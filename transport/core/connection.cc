@@ -85,6 +85,7 @@ void Connection::Establish(const EstablishedPeer& peer, bool payload_crc, std::u
   peer_.atomics = peer.atomics;
   peer_.fences = peer.fences;
   peer_.bundles = peer.bundles;
+  peer_.fragments = peer.fragments;
   peer_.routes = OpenRoutes(*context_->environment, context_->ports, peer.addresses);
   peer_.reach = peer_.routes.Reach();
   const uint32_t all = (1u << context_->ports.size()) - 1;
@@ -588,7 +589,7 @@ void Connection::HandleTimeout(Time now) {
     }
   }
   if (!released_ && now >= last_active_ + options.idle_after) {
-    if ((sender_ == nullptr || sender_->idle()) && receiver_.idle()) {
+    if ((sender_ == nullptr || (sender_->idle() && !sender_->is_limited())) && receiver_.idle()) {
       if (sender_ != nullptr) {
         memo_ = sender_->Memo();
         if (const Duration rtt = sender_->base_rtt(); rtt > Duration()) peer_.flow.base_rtt = rtt;

@@ -154,6 +154,10 @@ class Connection final : private wire::FrameHandler {
   std::optional<uint16_t> ProvenPathForControl(uint32_t port) const {
     return send_state_.demand_pending == 0 || sender_ == nullptr ? std::nullopt : sender_->ProvenPathForDemand(port);
   }
+  // How much payload a packet through this port may have.
+  uint32_t PayloadBytes(uint32_t port) const {
+    return sender_ == nullptr ? peer_.segment_bytes : sender_->PayloadBytes(port);
+  }
 
   // ---- whether the peer still has it
   // A question is to be sent, in a packet of its own; what it says, with this token, which nobody can guess.

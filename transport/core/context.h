@@ -187,6 +187,7 @@ struct PeerInfo {
   bool atomics : 1 = false;         // understands wire::MessageKind::kAtomic
   bool fences : 1 = false;          // answers wire::FenceFrame
   bool bundles : 1 = false;         // understands wire::MessageKind::kBundle
+  bool fragments : 1 = false;       // takes fragments of segments
   uint16_t burst_segments : 7 = 1;  // of this size that are cheapest to send together
   uint16_t remote_ports : 4 = 0;
   uint8_t reach = 0;          // bit per local port: those that lead to the peer (Routes::Reach)

@@ -65,6 +65,8 @@ namespace paceline {
   X(listen_overflows, "packets",                                                                                      \
     "connection requests left unanswered: as many as allowed wait to be accepted; the client asks again")             \
   X(paths_narrower, "connections", "connections that we set up over a path that takes smaller packets than our port") \
+  X(payload_limits_lowered, "times",                                                                                  \
+    "a path came to take only smaller packets, and segments go in fragments; larger ones are tried again")            \
   X(base_rtt_nanos, "ns", "least round trip measured last, of whichever connection (a level, not a count)")           \
   X(port_changes, "times", "ports that went down or came back")
 

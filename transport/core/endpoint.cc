@@ -279,6 +279,7 @@ void Endpoint::Impl::Accept(ConnectionId id, Time now) {
   peer.atomics = (features & wire::kFeatureAtomics) != 0;
   peer.fences = (features & wire::kFeatureFences) != 0;
   peer.bundles = (features & wire::kFeatureBundles) != 0;
+  peer.fragments = (features & wire::kFeatureFragments) != 0;
   const uint8_t ports = ReachOf(peer.addresses);
   wire::AcceptPacket accept{
       .client_nonce = connection->nonce(), .server_connection = connection->id(), .hello = OurHello(ports)};

@@ -164,6 +164,7 @@ struct EstablishedPeer {
   bool atomics = true;                 // it understands wire::MessageKind::kAtomic
   bool fences = true;                  // it answers wire::FenceFrame
   bool bundles = true;                 // it understands wire::MessageKind::kBundle
+  bool fragments = true;               // it takes fragments of segments
   uint64_t remote_group = 0;           // FlowInfo::remote_group
   Duration base_rtt;                   // zero: not known
   // Bit per local port: data of this connection goes through these, and credit is handed out there, as long as one of

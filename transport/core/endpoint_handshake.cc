@@ -19,7 +19,7 @@ wire::Hello Endpoint::Impl::OurHello(uint8_t ports) const {
     hello.segment_bytes = std::min(hello.segment_bytes, port.info.segment_bytes);
     address = port.address;
   }
-  hello.features = wire::kFeatureAtomics | wire::kFeatureFences | wire::kFeatureBundles |
+  hello.features = wire::kFeatureAtomics | wire::kFeatureFences | wire::kFeatureBundles | wire::kFeatureFragments |
                    (WantsChecksum(ports, 0) ? wire::kFeaturePayloadCrc : 0u);
   if (identity_.has_value()) {
     hello.features |= wire::kFeatureProtected | (context_.options.encrypt ? wire::kFeatureEncryption : 0u);
@@ -243,6 +243,7 @@ void Endpoint::Impl::HandleAccept(ConnectionId id, std::span<const uint8_t> body
   peer.atomics = (packet->hello.features & wire::kFeatureAtomics) != 0;
   peer.fences = (packet->hello.features & wire::kFeatureFences) != 0;
   peer.bundles = (packet->hello.features & wire::kFeatureBundles) != 0;
+  peer.fragments = (packet->hello.features & wire::kFeatureFragments) != 0;
   std::unique_ptr<SecureChannel> channel;
   if (identity_.has_value()) {
     channel = FinishKeyExchange(*connection, *packet, body);

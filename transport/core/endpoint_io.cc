@@ -397,7 +397,7 @@ size_t Endpoint::Impl::TransmitControl(uint32_t port, TxBurst& burst, size_t at,
       filled += TransmitRequest(connection, port, burst, at + filled, room, now);
     } else if (connection->control_port() == port && !(acks == AckPolicy::kMayWait && connection->LetAckWait(now))) {
       connection->control_link.Unlink();
-      const uint32_t passes = connection->peer().segment_bytes + context_.data_header_bytes();
+      const uint32_t passes = connection->PayloadBytes(port) + context_.data_header_bytes();
       const std::span<uint8_t> packet =
           std::span(burst.headers[at + filled])
               .first(std::min<size_t>(most, std::max(passes, limits::kLeastPacketBytes) - context_.trailer_bytes));

@@ -42,6 +42,7 @@ enum Feature : uint32_t {
   kFeatureAtomics = 16,         // the sender understands MessageKind::kAtomic
   kFeatureFences = 32,          // the sender answers FenceFrame
   kFeatureBundles = 64,         // the sender understands MessageKind::kBundle
+  kFeatureFragments = 128,      // the sender takes fragments of segments
 };
 
 using HandshakeTag = std::array<uint8_t, 16>;

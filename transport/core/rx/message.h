@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "transport/base/intrusive_list.h"
+#include "transport/core/rx/fragment_tracker.h"
 #include "transport/core/rx/segment_tracker.h"
 #include "transport/core/types.h"
 #include "transport/wire/packet.h"
@@ -43,16 +44,17 @@ struct RxMessage {
   uint64_t next_segment = 0;   // behind the one that came last: its number,
   uint64_t next_offset = 0;    // and where it begins
   SegmentTracker segments;
-  bool in_order = true;            // arrived_bytes are the first ones
-  bool known = false;              // a header of it was seen (placed writes may come first)
-  bool accepted = false;           // has a place for its payload and counts as demand
-  uint8_t told_ports = 0;          // cleared by name: ports whose grant frames have said so
-  bool not_ready = false;          // the sender was told to hold it
-  bool announced = false;          // the sender asked before sending (rendezvous)
-  bool failed = false;             // refused: answered by a failure, nothing more is placed
-  bool stored_rendezvous = false;  // met no receive yet, and is to be cleared by name
-  bool stored = false;             // arrived in full before its receive; its number is done
-  bool asks_for_ack = false;       // a packet of it did: that it is whole is said at once
+  std::unique_ptr<FragmentTracker> fragments;  // made with the first
+  bool in_order = true;                        // arrived_bytes are the first ones
+  bool known = false;                          // a header of it was seen (placed writes may come first)
+  bool accepted = false;                       // has a place for its payload and counts as demand
+  uint8_t told_ports = 0;                      // cleared by name: ports whose grant frames have said so
+  bool not_ready = false;                      // the sender was told to hold it
+  bool announced = false;                      // the sender asked before sending (rendezvous)
+  bool failed = false;                         // refused: answered by a failure, nothing more is placed
+  bool stored_rendezvous = false;              // met no receive yet, and is to be cleared by name
+  bool stored = false;                         // arrived in full before its receive; its number is done
+  bool asks_for_ack = false;                   // a packet of it did: that it is whole is said at once
   bool has_immediate = false;
   bool tells = false;  // ends in a completion here: written with an immediate, or in a region with kRemoteEvents
   uint64_t tag = 0, immediate = 0;

@@ -214,6 +214,9 @@ class Receiver {
   // receiver_messages.cc
   bool TakesSegments(RxMessage* message);
   Taken HandleSegments(RxMessage* message, Stretch& stretch, Run& run);
+  [[gnu::cold]] Taken HandleFragment(RxMessage* message, Stretch fragment);
+  [[gnu::cold]] void ForgetFragments(RxMessage* message, uint64_t segment, uint64_t count);
+  void CountArrived(RxMessage* message, uint64_t bytes);
   bool Place(RxMessage* message, uint64_t offset, const uint8_t* bytes, uint64_t count);
   bool PlaceSegments(RxMessage* message, Stretch stretch);
   void MaybeComplete(RxMessage* message);
@@ -248,6 +251,7 @@ class Receiver {
   SequenceWindow<RxMessage*> match_order_{limits::kMaxOpenMessages};  // sends whose turn has not come
   IntrusiveList<RxMessage, &RxMessage::clear_link> clears_;           // to be cleared by name, data not seen yet
   std::vector<CreditAccount> accounts_;                               // by local port
+  size_t fragmented_segments_ = 0;                                    // of which a part is here
   uint64_t expected_bytes_ = 0;                                       // of accepted messages, still to come
   uint64_t ahead_bytes_ = 0;                                          // of receives that stand ready
   uint64_t clear_limit_ = 0;                                          // sends that may come without asking

@@ -75,12 +75,14 @@ void Receiver::Attach(RxMessage* message, PostedReceive* receive) {
   demand_changed_ = true;
   if (message->bounce != nullptr) {
     const uint64_t segment = peer_->segment_bytes;
+    const auto place = [&](uint64_t offset, uint64_t bytes) {
+      return Place(message, offset, message->bounce.get() + offset, std::min(bytes, message->length - offset));
+    };
     if (message->target != nullptr) {
       for (uint64_t i = 0; i * segment < message->length; ++i) {
-        if (!message->segments.Test(i)) continue;
-        const uint64_t offset = i * segment;
-        if (!Place(message, offset, message->bounce.get() + offset, std::min(segment, message->length - offset))) break;
+        if (message->segments.Test(i) && !place(i * segment, segment)) break;
       }
+      if (message->fragments != nullptr) message->fragments->ForEachUnit(place);
     }
   }
   FreeBounce(message);

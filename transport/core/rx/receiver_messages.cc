@@ -237,10 +237,13 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
   const uint64_t wanted = payload == 0 ? 0 : std::min(segment_bytes, payload - std::min(payload, offset));
   uint64_t segment = message->next_segment;
   if (offset != message->next_offset) segment = offset / segment_bytes;
-  if (segment * segment_bytes != offset || (offset >= payload && offset > 0) || bytes != wanted) {
+  const bool whole = segment * segment_bytes == offset && (offset < payload || offset == 0) && bytes == wanted;
+  if (!whole) {
     stretch = stretch.first(1);
-    ++counters.rx_malformed;
-    return Taken::kNo;
+    if (!FragmentTracker::IsFragment(peer_->segment_bytes, offset, bytes, payload)) {
+      ++counters.rx_malformed;
+      return Taken::kNo;
+    }
   }
   if (run.message != message) {
     if (!TakesSegments(message)) {
@@ -250,6 +253,7 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
     run.message = message;
     run.number = message->number;
   }
+  if (!whole) return HandleFragment(message, stretch);
   if (stretch.size() > 1 && (message->target_device != kNoDevice || offset + stretch.size() * segment_bytes > payload ||
                              !message->segments.SetNew(segment, stretch.size()))) {
     stretch = stretch.first(1);
@@ -266,21 +270,69 @@ Receiver::Taken Receiver::HandleSegments(RxMessage* message, Stretch& stretch, R
         break;
     }
   }
+  if (message->fragments != nullptr) ForgetFragments(message, segment, stretch.size());
   message->next_segment = segment + stretch.size();
   message->next_offset = offset + stretch.size() * segment_bytes;
+  message->in_order &= offset == message->arrived_bytes;
   if (bytes > 0) {
-    const uint64_t all = uint64_t{bytes} * stretch.size();
-    message->in_order &= offset == message->arrived_bytes;
-    message->arrived_bytes += all;
-    expected_bytes_ -= all;
-    counters.rx_data_bytes += all;
-    // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late. So does
-    // one that a card places: its key may change.
-    if (!message->not_ready && !message->placed_by_lane) message->clear_link.Unlink();
+    CountArrived(message, uint64_t{bytes} * stretch.size());
     if (!PlaceSegments(message, stretch)) return Taken::kNo;
   }
   MaybeComplete(message);
   return Taken::kYes;
+}
+
+// Whole segments of it have.
+void Receiver::CountArrived(RxMessage* message, uint64_t bytes) {
+  message->arrived_bytes += bytes;
+  expected_bytes_ -= bytes;
+  context_->counters.rx_data_bytes += bytes;
+  // A send that was put off stays to be cleared until it is whole: its "not ready" may reach the sender late. So does
+  // one that a card places: its key may change.
+  if (!message->not_ready && !message->placed_by_lane) message->clear_link.Unlink();
+}
+
+// Its bytes are placed as they come; the segment counts as arrived once it is whole.
+Receiver::Taken Receiver::HandleFragment(RxMessage* message, Stretch fragment) {
+  EndpointCounters& counters = context_->counters;
+  const uint64_t segment_bytes = peer_->segment_bytes;
+  const uint64_t offset = fragment.front().stamp.offset, segment = offset / segment_bytes;
+  if (message->segments.Test(segment)) {
+    ++counters.rx_duplicates;
+    return Taken::kYes;
+  }
+  if (!message->segments.Reaches(segment)) {
+    ++counters.rx_out_of_window;
+    return Taken::kNo;
+  }
+  if (message->fragments == nullptr) message->fragments = std::make_unique<FragmentTracker>(peer_->segment_bytes);
+  FragmentTracker& fragments = *message->fragments;
+  const size_t others = fragmented_segments_ - fragments.size();
+  const auto result =
+      fragments.Add(offset, fragment.front().payload_bytes, message->length, limits::kMaxFragmentedSegments - others);
+  fragmented_segments_ = others + fragments.size();
+  if (result == FragmentTracker::Result::kFull) {
+    ++counters.rx_out_of_window;
+    return Taken::kNo;
+  }
+  if (result == FragmentTracker::Result::kDuplicate) {
+    ++counters.rx_duplicates;
+    return Taken::kYes;
+  }
+  message->in_order = false;
+  if (!PlaceSegments(message, fragment)) return Taken::kNo;
+  if (result == FragmentTracker::Result::kWhole) {
+    message->segments.Set(segment);
+    CountArrived(message, std::min(segment_bytes, message->length - segment * segment_bytes));
+    MaybeComplete(message);
+  }
+  return Taken::kYes;
+}
+
+void Receiver::ForgetFragments(RxMessage* message, uint64_t segment, uint64_t count) {
+  fragmented_segments_ -= message->fragments->size();
+  message->fragments->Forget(segment, count);
+  fragmented_segments_ += message->fragments->size();
 }
 
 PlacementGuess Receiver::GuessPlacement(uint32_t message_bits) const {
@@ -516,6 +568,7 @@ bool Receiver::ParkUpTo(uint64_t number) {
 }
 
 void Receiver::Delete(RxMessage* message) {
+  if (message->fragments != nullptr) fragmented_segments_ -= message->fragments->size();
   FreeBounce(message);
   context_->rx_messages.Delete(message);
 }

@@ -52,6 +52,10 @@ class SegmentTracker {
     arrived_ += count;
     return true;
   }
+  // Set() could take it.
+  bool Reaches(uint64_t segment) const {
+    return segment < segments_ && (window_ == nullptr || segment < window_->begin() || window_->Reaches(segment));
+  }
   bool Test(uint64_t segment) const {
     if (segment >= segments_) return false;
     if (window_ == nullptr) return (word_ >> segment) & 1;

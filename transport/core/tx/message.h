@@ -44,6 +44,7 @@ struct TxMessage {
   bool held = false;                 // the peer was not ready: nothing goes out until it is cleared by name
   bool announced = false;            // an announcement was sent at least once
   bool bundled = false;              // went with others in the packet that it went in last
+  bool fragmented = false;           // a segment of it went in several packets
   bool wants_answer = false;         // request: complete when the answer has come
   bool counts_announcement = false;  // the announcement must be acknowledged too (placed writes)
   bool announcement_acked = false;

@@ -30,12 +30,13 @@ struct Outstanding {
   TxMessage* message = nullptr;  // null: probes, bundles, and once resolved
   Time sent_at;
   Time lost_at;                   // when the verdict fell: its late arrival is awaited for some time from then on
-  uint64_t offset = 0;            // of the segment in its message; kBundle: number of its first message
+  uint64_t offset = 0;            // of the payload in its message; kBundle: number of its first message; kProbe: the
+                                  // payload of the data packets that it is as large as
   uint64_t next = 0;              // in a PsnList; kGhost, but of a bundle: the packet that went instead
   uint64_t previous_on_path = 0;  // packet sent before on the same path; 0: none
   uint32_t bytes = 0;             // payload
   uint16_t entropy = 0;
-  uint16_t messages = 0;  // of a bundle
+  uint16_t parts = 0;  // kBundle: messages; kSegment, found lost: units of it (FragmentUnit) that went again
   uint8_t local_port = 0;
   uint8_t remote_port = 0;
   TrafficClass traffic_class = TrafficClass::kBulk;

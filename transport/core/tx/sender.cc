@@ -261,8 +261,12 @@ void Sender::TellBacklogs(Time now) {
   }
 }
 
-uint32_t Sender::SegmentBytes(const TxMessage& message, uint64_t offset) const {
-  return static_cast<uint32_t>(std::min<uint64_t>(peer_->segment_bytes, message.payload_bytes - offset));
+// The payload of the next packet with something new of this message.
+uint32_t Sender::NextBytes(const TxMessage& message, uint32_t port) const {
+  if (payload_limits_.empty()) {
+    return static_cast<uint32_t>(std::min<uint64_t>(peer_->segment_bytes, message.unsent_bytes()));
+  }
+  return FirstFragment(port, message, RestOfSegment(message, message.next_offset));
 }
 
 // ---- filling a burst
@@ -276,6 +280,7 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   const bool usable = MayUse(port, now);
   const bool writes = context_->ports[port].capabilities.remote_placement;
   if (AnyProbeDue(port) && (usable || writes)) filled += EmitProbes(port, burst, at, room, now);
+  if (!payload_limits_.empty() && usable) filled += EmitSizeProbes(port, burst, at + filled, room - filled, now);
   if (!usable && filled < room) filled += EmitTrial(port, burst, at + filled, now);
   if (!announce_.empty() && usable) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, usable, burst, at + filled, room - filled, now);
@@ -330,8 +335,10 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
 Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32_t bytes) {
   Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
   packet.traffic_class = traffic_class;
-  const bool by_size = context_->ports[port].capabilities.overtaking == Overtaking::kShort;
-  if (by_size && traffic_class == TrafficClass::kBulk) packet.padding = bytes;
+  if (traffic_class == TrafficClass::kBulk) {
+    packet.offset = bytes;
+    packet.padding = PaddingOf(port, bytes);
+  }
   packet.entropy = Paths(port).Next();
   packet.ack_from = 0;
   return packet;
@@ -357,7 +364,8 @@ size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool aga
   while (psn < outstanding_.end() && !is_asked_for(outstanding_[psn])) ++psn;
   if (psn == outstanding_.end() || !RoomFor(psn)) return 0;
   const Outstanding oldest = outstanding_[psn];
-  Packet packet = ProbeOf(port, traffic_class, oldest.bytes > 0 ? oldest.bytes : peer_->segment_bytes);
+  const uint32_t most = PayloadBytes(port);
+  Packet packet = ProbeOf(port, traffic_class, std::min(oldest.bytes > 0 ? oldest.bytes : most, most));
   if (again && recovery.any_arrived()) {
     packet.entropy = recovery.newest_arrived_entropy();
   } else if (again || recovery.questions_in_a_row() > 1 || packet.entropy == oldest.entropy) {
@@ -483,15 +491,17 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     if (lost != PsnList::kNone) {
       if (!RoomFor(lost)) break;
       const Outstanding& entry = outstanding_[lost];
+      const uint32_t gone = FragmentsSent(entry);
       packet.message = entry.message;
-      packet.offset = entry.offset;
-      packet.bytes = entry.bytes;
+      packet.offset = entry.offset + gone;
+      packet.bytes = entry.bytes - gone;
+      if (!payload_limits_.empty()) packet.bytes = FirstFragment(port, *packet.message, packet.bytes);
       packet.retransmission = true;
     } else if (TxMessage* message = blocked == Blocked::kNo ? NextMessage() : singles_.front();
                message != nullptr && RoomForNew()) {
       packet.message = message;
       packet.offset = message->next_offset;
-      packet.bytes = SegmentBytes(*message, message->next_offset);
+      packet.bytes = NextBytes(*message, port);
       if (message->single) Bundle(packet);
     } else {
       break;
@@ -535,12 +545,19 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       if (!packet.on_device) packet.payload = CopyFromDevice(*message, packet.offset, packet.bytes);
       if (packet.payload == nullptr) break;
     }
+    // The last of what was sent before under the number `lost`.
+    const bool replaces_lost =
+        packet.retransmission && packet.offset + packet.bytes == outstanding_[lost].offset + outstanding_[lost].bytes;
     if (packet.retransmission) {
-      TakeFromFront(retransmit_);
       Outstanding& entry = outstanding_[lost];
-      Uncount(entry);
-      entry.state = Outstanding::State::kGhost;
-      entry.message = nullptr;
+      if (replaces_lost) {
+        TakeFromFront(retransmit_);
+        Uncount(entry);
+        entry.state = Outstanding::State::kGhost;
+        entry.message = nullptr;
+      } else {
+        SendFragmentOf(entry, packet.bytes);
+      }
       ++context_->counters.retransmits;
       context_->counters.retransmitted_bytes += packet.bytes;
     } else {
@@ -577,6 +594,8 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       } else {
         message->next_offset += bytes;
         unsent_bytes_ -= bytes;
+        const bool may_be_cut = !payload_limits_.empty();
+        if (may_be_cut && message->next_offset % peer_->segment_bytes != 0) NoteFragmented(*message);
       }
     }
     packet.ack_from =
@@ -587,7 +606,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
     flow.in_flight += bytes;
     if (!windows_.empty()) windows_[port].OnSent(flow.in_flight, now);
     Emit(packet, burst, at + filled, now);
-    if (packet.retransmission) outstanding_[lost].next = outstanding_.end() - 1;
+    if (replaces_lost) outstanding_[lost].next = outstanding_.end() - 1;
     filled += packet.count;
     in_burst = filled > first_end ? in_burst + packet.count : 0;
     if (packet.bytes > 0) flow.controller->OnSent(now, flow.tx_total - flow.credit_base, flow.in_flight);
@@ -700,6 +719,7 @@ size_t Sender::memory_bytes() const {
   size_t bytes =
       sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
       flows_.capacity() * sizeof(Flow) + windows_.capacity() * sizeof(PortWindow) +
+      payload_limits_.capacity() * sizeof(PayloadLimit) +
       recovery_.capacity() * sizeof(ClassRecovery) +
       (last_on_path_[0].capacity() + last_on_path_[1].capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
       policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));

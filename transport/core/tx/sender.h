@@ -2,9 +2,9 @@
 // acknowledgements complete them, loss verdicts send them again. It owns no socket and no clock.
 //
 // Files: sender.cc (posting, filling bursts), sender_packets.cc (what goes into packets), sender_bundles.cc (small
-// sends in one packet), sender_credit.cc (grants, clearance), sender_recovery.cc (acknowledgements, verdicts,
-// time-outs), sender_fence.cc (writes on dead paths), sender_device.cc (memory of GPUs), sender_completion.cc (how
-// messages end).
+// sends in one packet), sender_fragments.cc (segments in several packets), sender_credit.cc (grants, clearance),
+// sender_recovery.cc (acknowledgements, verdicts, time-outs), sender_fence.cc (writes on dead paths), sender_device.cc
+// (memory of GPUs), sender_completion.cc (how messages end).
 //
 // Thread rule: the endpoint's thread. It borrows the buffers of operations until they complete.
 #pragma once
@@ -22,6 +22,7 @@
 #include "transport/core/context.h"
 #include "transport/core/message_window.h"
 #include "transport/core/path/path_policy.h"
+#include "transport/core/path/payload_limit.h"
 #include "transport/core/path/port_health.h"
 #include "transport/core/path/port_window.h"
 #include "transport/core/rx/ack_state.h"
@@ -112,6 +113,13 @@ class Sender {
   // Why the connection cannot go on, for people; empty: it can.
   std::string_view end_of_way() const { return end_of_way_; }
 
+  // How much payload a packet through this port may have: less than a segment where its path takes no more.
+  uint32_t PayloadBytes(uint32_t local_port) const {
+    return payload_limits_.empty() ? peer_->segment_bytes : payload_limits_[local_port].bytes();
+  }
+  // For some port that is less, which the memo does not tell.
+  bool is_limited() const;
+
   // Nothing posted, nothing in flight: another sender may go on from the memo.
   bool idle() const;
   SenderMemo Memo() const;
@@ -176,7 +184,7 @@ class Sender {
     Outstanding::Kind kind = Outstanding::Kind::kSegment;
     uint32_t count = 1;                // in the run
     uint16_t messages = 1;             // in a bundle
-    uint64_t offset = 0;               // of the first
+    uint64_t offset = 0;               // of the first; of a probe: how much payload it stands for
     uint32_t bytes = 0;                // of each
     const uint8_t* payload = nullptr;  // null with bytes > 0: phantom
     uint32_t padding = 0;              // of a probe, so that it is of the class that it asks about
@@ -220,7 +228,7 @@ class Sender {
   uint16_t PathAgain(const Outstanding& lost, uint32_t port);
   size_t EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, size_t room, Time now);
   size_t SegmentsAllowed(uint32_t port, uint64_t in_flight, Time now);
-  uint32_t SegmentBytes(const TxMessage& message, uint64_t offset) const;
+  uint32_t NextBytes(const TxMessage& message, uint32_t port) const;
   bool Eligible(uint32_t port) const;
   bool MayUse(uint32_t port, Time now) const;
   void FindNextSend();
@@ -231,6 +239,17 @@ class Sender {
   void BundleAcked(const Outstanding& bundle);
   [[gnu::cold]] void BundleAckedLate(const Outstanding& bundle);
   [[gnu::cold]] void BundleLost(uint64_t psn);
+
+  // sender_fragments.cc
+  uint32_t PaddingOf(uint32_t local_port, uint32_t payload_bytes) const;
+  [[gnu::cold]] void AskForSizes(uint32_t local_port, Time now);
+  [[gnu::cold]] size_t EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
+  [[gnu::cold]] void NoteSizeArrived(const Outstanding& entry, Time now);
+  [[gnu::cold]] uint32_t FirstFragment(uint32_t local_port, const TxMessage& message, uint32_t bytes) const;
+  [[gnu::cold]] uint32_t RestOfSegment(const TxMessage& message, uint64_t offset) const;
+  [[gnu::cold]] void SendFragmentOf(Outstanding& lost, uint32_t bytes);
+  [[gnu::cold]] static void NoteFragmented(TxMessage& message);
+  uint32_t FragmentsSent(const Outstanding& entry) const;
 
   // sender_device.cc
   // The key of the memory that the message is in, on the lane of this port; 0: its card did not take it.
@@ -384,6 +403,7 @@ class Sender {
 
   PortHealth health_;
   std::vector<PortWindow> windows_;                  // by local port, where there are several
+  std::vector<PayloadLimit> payload_limits_;         // by local port, once a path is in doubt
   std::vector<ClassRecovery> recovery_;              // by local port and class
   RecentLongest quiet_;                              // times without news, but for those that losses were to blame for
   std::unique_ptr<wire::TelemetryFrame> telemetry_;  // newest, made with the first

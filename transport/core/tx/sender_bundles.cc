@@ -32,11 +32,11 @@ uint32_t BytesInBundle(const TxMessage& message) {
 void Sender::Bundle(Packet& packet) const {
   const TxMessage* last = packet.message;
   TxMessage* next = singles_.Next(packet.message);
-  if (next == nullptr || !peer_->bundles || !IsSmallSend(*last) ||
+  if (next == nullptr || !peer_->bundles || !IsSmallSend(*last) || packet.bytes < last->payload_bytes ||
       context_->ports[packet.local_port].capabilities.nominal_header) {
     return;
   }
-  const uint32_t most = std::min(peer_->segment_bytes, kMostBundleBytes);
+  const uint32_t most = std::min(PayloadBytes(packet.local_port), kMostBundleBytes);
   uint32_t bytes = BytesInBundle(*last);
   uint16_t messages = 1;
   for (; next != nullptr; next = singles_.Next(next)) {
@@ -78,7 +78,7 @@ bool Sender::FillBundle(Packet& packet) {
 }
 
 void Sender::BundleAcked(const Outstanding& bundle) {
-  for (uint64_t i = 0; i < bundle.messages; ++i) {
+  for (uint64_t i = 0; i < bundle.parts; ++i) {
     TxMessage* message = OpenMessage(bundle.offset + i);
     if (message != nullptr) SegmentsAcked(message, Outstanding::Kind::kSegment, 1);
   }
@@ -86,7 +86,7 @@ void Sender::BundleAcked(const Outstanding& bundle) {
 
 // It had been found lost.
 void Sender::BundleAckedLate(const Outstanding& bundle) {
-  for (uint64_t i = 0; i < bundle.messages; ++i) {
+  for (uint64_t i = 0; i < bundle.parts; ++i) {
     TxMessage* message = OpenMessage(bundle.offset + i);
     if (message == nullptr) continue;
     if (message->bundled) {
@@ -100,7 +100,7 @@ void Sender::BundleAckedLate(const Outstanding& bundle) {
 void Sender::BundleLost(uint64_t psn) {
   Outstanding& bundle = outstanding_[psn];
   bool any = false;
-  for (uint64_t i = bundle.messages; i-- > 0;) {  // the last one first, so that the first comes to stand before it
+  for (uint64_t i = bundle.parts; i-- > 0;) {  // the last one first, so that the first comes to stand before it
     TxMessage* message = OpenMessage(bundle.offset + i);
     if (message == nullptr) continue;
     any = true;

@@ -127,8 +127,7 @@ void Sender::ResolvePacketsOf(TxMessage* message) {
     }
     entry.message = nullptr;
   };
-  const bool single =
-      message->payload_bytes <= peer_->segment_bytes && !message->announced && message->held_packets.empty();
+  const bool single = message->single && !message->fragmented && !message->announced && message->held_packets.empty();
   if (single) {
     if (outstanding_.Contains(message->last_psn)) resolve(message->last_psn);
   } else if (message->segments_left > 0) {

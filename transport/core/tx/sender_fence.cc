@@ -176,7 +176,7 @@ size_t Sender::EmitTrial(uint32_t port, TxBurst& burst, size_t at, Time now) {
   if (!AwaitsTrial(port) || health_.Rests(port, now) || (trials_ >> port & 1) != 0) return 0;
   if (!RoomFor(outstanding_.begin())) return 0;
   trials_ |= static_cast<uint8_t>(1u << port);
-  Emit(ProbeOf(port, TrafficClass::kBulk, peer_->segment_bytes), burst, at, now);
+  Emit(ProbeOf(port, TrafficClass::kBulk, PayloadBytes(port)), burst, at, now);
   return 1;
 }
 

@@ -31,10 +31,10 @@ uint64_t Sender::Track(const Packet& packet, Time now) {
   entry.sent_at = now;
   if (packet.kind == Outstanding::Kind::kBundle) {
     entry.offset = packet.message->number;
-    entry.messages = packet.messages;
+    entry.parts = packet.messages;
   } else {
     entry.message = packet.message;
-    entry.offset = packet.offset;
+    entry.offset = packet.offset;  // of a probe: how much payload it stands for
   }
   entry.previous_on_path = last;
   entry.bytes = packet.bytes;
@@ -222,7 +222,8 @@ bool Sender::MayRide(const Packet& packet) const {
     if (behind > 0 && behind <= kSegmentsBeforeRider * peer_->segment_bytes) return false;
   }
   const size_t header_bytes = context_->data_header_bytes();
-  const size_t most = std::min<size_t>(lane.max_packet_bytes, peer_->segment_bytes + header_bytes);  // that passes
+  const size_t most =
+      std::min<size_t>(lane.max_packet_bytes, PayloadBytes(packet.local_port) + header_bytes);  // that passes
   return packet.bytes + header_bytes + kMostRidingBytes <= most;
 }
 

@@ -88,7 +88,7 @@ TrafficClass Sender::ClassOf(uint32_t local_port, uint32_t payload_bytes) const 
     case Overtaking::kControl:
       return payload_bytes > 0 ? TrafficClass::kBulk : TrafficClass::kShort;
     case Overtaking::kShort:
-      return payload_bytes * 2 > peer_->segment_bytes ? TrafficClass::kBulk : TrafficClass::kShort;
+      return payload_bytes * 2 > PayloadBytes(local_port) ? TrafficClass::kBulk : TrafficClass::kShort;
     case Overtaking::kNone:
       break;
   }
@@ -231,6 +231,7 @@ void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass 
     return;
   }
   ++context_->counters.timeouts;
+  if (traffic_class == TrafficClass::kBulk) AskForSizes(port, now);
   if (!AnyClassArrives(port)) health_.OnSilence(port, Rtt(port).smoothed(), now);
   bool placed = false;
   const uint64_t end = outstanding_.end();
@@ -446,6 +447,7 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   if (first.traffic_class == TrafficClass::kBulk || first.bytes > 0) {
     health_.OnAck(first.local_port);
   }
+  if (!payload_limits_.empty()) NoteSizeArrived(first, now);
   if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
   DetectPathGaps(psn, now);
   if (bundle) BundleAcked(first);
@@ -605,8 +607,11 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
       ++context_->counters.lost_fenced;
       break;
   }
-  Paths(entry.local_port).OnLoss(entry.entropy, cause);
-  health_.OnLoss(entry.local_port, Rtt(entry.local_port).smoothed(), now);
+  const bool by_size = entry.kind == Outstanding::Kind::kProbe && entry.offset > PayloadBytes(entry.local_port);
+  if (!by_size) {
+    Paths(entry.local_port).OnLoss(entry.entropy, cause);
+    health_.OnLoss(entry.local_port, Rtt(entry.local_port).smoothed(), now);
+  }
   if (entry.bytes > 0) {
     size_t i = 0;
     while (i < new_losses_.size() && (new_losses_[i].cause != cause || new_loss_port_[i] != entry.remote_port)) ++i;
@@ -670,12 +675,12 @@ void Sender::AdvanceBase(Time now) {
 void Sender::QueueRetransmit(uint64_t psn) {
   Outstanding& entry = outstanding_[psn];
   entry.counted = true;
-  retransmit_bytes_ += entry.bytes;
+  retransmit_bytes_ += entry.bytes - FragmentsSent(entry);
   Enqueue(retransmit_, psn);
 }
 
 void Sender::Uncount(Outstanding& entry) {
-  if (std::exchange(entry.counted, false)) retransmit_bytes_ -= entry.bytes;
+  if (std::exchange(entry.counted, false)) retransmit_bytes_ -= entry.bytes - FragmentsSent(entry);
 }
 
 void Sender::Enqueue(PsnList& list, uint64_t psn) {

@@ -15,6 +15,7 @@ namespace paceline::support {
 namespace {
 
 constexpr uint32_t kPortBytes = 9172;
+constexpr uint32_t kNoPayload = 400;  // less than any network's least packet
 
 wire::PacketType TypeOf(const NetworkPacket& packet) {
   return packet.bytes.empty() ? wire::PacketType::kInvalid : static_cast<wire::PacketType>(packet.bytes[0] & 0x0f);
@@ -49,14 +50,14 @@ class PathMtuTest : public CoreFixture {
     Exchange(1, 100'000);
     EXPECT_EQ(Retransmits(), before);
   }
-  // A message is under way over a path that has become narrower just now.
+  // A message is under way over a path that takes no payload as of just now, but for control packets.
   void BeginOutage() {
     Start(Jumbo(), false);
     Narrow(kPortBytes, kPortBytes);
     ConnectAndExchange();
     sent_ = Send(0, NewFilled(100'000, 1));
     received_ = Receive(1, NewBuffer(100'000));
-    Narrow(1472, 1472);
+    Narrow(kNoPayload, kNoPayload);
   }
   void EndOutage() {
     Narrow(kPortBytes, kPortBytes);
@@ -340,8 +341,8 @@ TEST_F(PathMtuTest, AnAnswerIsNeverLargerThanWhatItAnswers) {
   EXPECT_GT(answered, 0u);
 }
 
-// Small packets still pass, and the peer answers: but nobody waits for ever for data that cannot arrive.
-TEST_F(PathMtuTest, APathThatBecomesNarrowerEndsTheConnection) {
+// Control packets still pass, and the peer answers: but nobody waits for ever for data that cannot arrive.
+TEST_F(PathMtuTest, APathThatTakesNoPayloadEndsTheConnection) {
   BeginOutage();
   const Time begin = now();
   EXPECT_EQ(Await(0, sent_).status, OperationStatus::kPeerLost);
@@ -350,9 +351,26 @@ TEST_F(PathMtuTest, APathThatBecomesNarrowerEndsTheConnection) {
   const ConnectionEvent* closed = Event(0, ConnectionEventKind::kClosed, a_);
   ASSERT_NE(closed, nullptr);
   EXPECT_NE(closed->detail.find("smaller packets"), std::string::npos) << closed->detail;
+}
+
+// The same where the peer does not know fragments.
+TEST_F(PathMtuTest, WithoutFragmentsANarrowerPathEndsTheConnection) {
+  Start(Jumbo(), false);
+  a_ = endpoint(0).ReserveConnection();
+  b_ = endpoint(1).ReserveConnection();
+  for (const uint32_t host : {0u, 1u}) {
+    EstablishedPeer peer{.peer_connection = connection(1 - host), .fragments = false};
+    peer.addresses = {world().lane(1 - host).address()};
+    endpoint(host).Establish(connection(host), peer, now());
+  }
+  Exchange(0, 100'000);
+  Narrow(4000, 4000);
+  const uint64_t sent = Send(0, NewFilled(100'000, 1));
+  Receive(1, NewBuffer(100'000));
+  EXPECT_EQ(Await(0, sent).status, OperationStatus::kPeerLost);
   largest_.clear();
   ConnectAndExchange();
-  EXPECT_LE(largest_[0], 1472u);
+  EXPECT_LE(largest_[0], 4000u);
 }
 
 // An outage that ends in time is forgotten, however soon the patience would have been at its end.
@@ -361,7 +379,7 @@ TEST_F(PathMtuTest, APathThatIsNarrowForAWhileEndsNothing) {
   const uint64_t before = endpoint(0).counters().tx_packets;
   world().RunFor(Duration::Seconds(8));
   EXPECT_GT(endpoint(0).counters().timeouts, 5u);
-  EXPECT_LT(endpoint(0).counters().tx_packets - before, 320u) << "few packets try the path, ever more seldom";
+  EXPECT_LT(endpoint(0).counters().tx_packets - before, 400u) << "few packets try the path, ever more seldom";
   EndOutage();
   for (int i = 0; i < 40; ++i) {
     const uint64_t early = Send(0, NewFilled(50'000, 2));

@@ -1,0 +1,116 @@
+#include "transport/core/path/payload_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace paceline {
+namespace {
+
+constexpr uint32_t kSegment = 9076, kLeast = 416;
+
+Time At(int64_t millis) { return Time() + Duration::Millis(millis); }
+
+std::vector<uint32_t> Asked(PayloadLimit& limit) {
+  std::vector<uint32_t> sizes;
+  for (; limit.next() > 0; limit.Next()) sizes.push_back(limit.next());
+  return sizes;
+}
+
+// Asks for smaller sizes; of those a path takes what is at most `passes`.
+void Narrow(PayloadLimit& limit, uint32_t passes, Time now) {
+  limit.TrySmaller(now);
+  for (const uint32_t bytes : Asked(limit)) {
+    if (bytes <= std::max(passes, kLeast)) limit.OnArrived(bytes, true, now, now);
+  }
+}
+
+TEST(PayloadLimitTest, IsASegmentUntilSomethingElseIsProven) {
+  PayloadLimit limit(kSegment, kLeast);
+  EXPECT_EQ(limit.bytes(), kSegment);
+  EXPECT_EQ(limit.next(), 0u);
+  limit.OnArrived(1000, false, At(1), At(1));
+  limit.OnArrived(1000, true, At(1), At(1));
+  EXPECT_EQ(limit.bytes(), kSegment);
+}
+
+TEST(PayloadLimitTest, AsksForEighthsAndTheLeast) {
+  PayloadLimit limit(kSegment, kLeast);
+  limit.TrySmaller(At(1));
+  const std::vector<uint32_t> sizes = Asked(limit);
+  ASSERT_EQ(sizes.size(), 9u);
+  EXPECT_EQ(sizes.front(), kSegment);
+  EXPECT_LE(sizes.back(), kLeast);
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    EXPECT_EQ(sizes[i] % FragmentUnit(kSegment), 0u);
+    EXPECT_LT(sizes[i], sizes[i - 1]);
+    EXPECT_GT(sizes[i] + kSegment / 8 + FragmentUnit(kSegment), sizes[i - 1]);
+  }
+}
+
+TEST(PayloadLimitTest, TheLargestThatArrivesCounts) {
+  for (const uint32_t passes : {8000u, 5000u, 1376u, 500u}) {
+    PayloadLimit limit(kSegment, kLeast);
+    Narrow(limit, passes, At(1));
+    EXPECT_LE(limit.bytes(), passes);
+    EXPECT_GT(limit.bytes() + kSegment / 8 + FragmentUnit(kSegment), passes);
+    Narrow(limit, limit.bytes() / 2, At(2));  // narrower still
+    EXPECT_LE(limit.bytes(), std::max(passes / 2, kLeast));
+  }
+}
+
+// Their answers may come in any order, and those of others before them.
+TEST(PayloadLimitTest, ASmallProbeLowersNothingWhereLargerPacketsArrive) {
+  PayloadLimit limit(kSegment, kLeast);
+  limit.TrySmaller(At(1));
+  limit.OnArrived(kSegment, false, At(1), At(2));
+  EXPECT_FALSE(limit.OnArrived(960, true, At(1), At(2)));
+  EXPECT_EQ(limit.bytes(), kSegment);
+  limit.TrySmaller(At(3));
+  EXPECT_TRUE(limit.OnArrived(960, true, At(3), At(4)));
+  EXPECT_FALSE(limit.OnArrived(kSegment, true, At(3), At(4)));
+  EXPECT_EQ(limit.bytes(), kSegment);
+}
+
+// What was sent before the question says nothing of the path as it is now.
+TEST(PayloadLimitTest, WhatWasSentBeforeDoesNotCount) {
+  PayloadLimit limit(kSegment, kLeast);
+  limit.TrySmaller(At(10));
+  limit.OnArrived(kSegment, false, At(9), At(11));
+  EXPECT_TRUE(limit.OnArrived(960, true, At(10), At(11)));
+  EXPECT_EQ(limit.bytes(), 960u);
+  limit.OnArrived(kSegment, false, At(9), At(12));
+  EXPECT_EQ(limit.bytes(), 960u);
+}
+
+// The last packet of a message may have any length.
+TEST(PayloadLimitTest, IsAWholeNumberOfUnits) {
+  PayloadLimit limit(kSegment, kLeast);
+  Narrow(limit, 5000, At(0));
+  limit.OnArrived(6001, false, At(1), At(1));
+  EXPECT_EQ(limit.bytes(), 6001 / FragmentUnit(kSegment) * FragmentUnit(kSegment));
+}
+
+TEST(PayloadLimitTest, LargerOnesAreTriedEverMoreSeldom) {
+  PayloadLimit limit(kSegment, kLeast);
+  Narrow(limit, 5000, At(0));
+  const uint32_t narrow = limit.bytes();
+  std::vector<int64_t> tried;
+  for (int64_t millis = 0; millis < 400'000; millis += 100) {
+    limit.TryLarger(At(millis));
+    const std::vector<uint32_t> sizes = Asked(limit);
+    if (sizes.empty()) continue;
+    EXPECT_EQ(sizes.front(), kSegment);
+    EXPECT_GT(sizes.back(), narrow);
+    tried.push_back(millis / 1000);
+  }
+  EXPECT_EQ(tried, (std::vector<int64_t>{1, 3, 7, 15, 31, 63, 127, 191, 255, 319, 383}));
+  limit.OnArrived(kSegment, true, At(400'000), At(400'000));
+  EXPECT_EQ(limit.bytes(), kSegment);
+  limit.TryLarger(At(1'000'000));
+  EXPECT_EQ(limit.next(), 0u);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,96 @@
+// How much payload a packet through one port may have. Links on the way may come to take smaller packets than they did,
+// and drop what is larger (a tunnel, another route). When no payload arrives any more, probes of several sizes ask what
+// still passes, as RFC 8899 (DPLPMTUD) does after a black hole was detected, but all sizes at once: eighths of a
+// segment, and what every network takes. Larger packets are tried again now and then.
+//
+// Thread rule: the endpoint's thread. One object per connection and local port. Sizes are payload bytes of data
+// packets; all but a whole segment are multiples of FragmentUnit.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/base/time.h"
+#include "transport/core/fragments.h"
+
+namespace paceline {
+
+class PayloadLimit {
+ public:
+  static constexpr Duration kFirstTrial = Duration::Seconds(1);  // of larger packets; the next after twice the time
+  static constexpr Duration kLongestTrial = Duration::Seconds(64);
+
+  // `least_bytes`: passes everywhere.
+  PayloadLimit(uint32_t segment_bytes, uint32_t least_bytes) : segment_bytes_(segment_bytes), bytes_(segment_bytes) {
+    const uint32_t unit = FragmentUnit(segment_bytes);
+    const auto add = [this, unit](uint32_t bytes) {
+      bytes = bytes / unit * unit;
+      if (bytes > 0 && (count_ == 0 || bytes > sizes_[count_ - 1])) sizes_[count_++] = bytes;
+    };
+    add(std::min(least_bytes, segment_bytes / kSteps));
+    for (uint32_t i = 1; i < kSteps; ++i) add(segment_bytes / kSteps * i);
+    sizes_[count_++] = segment_bytes;
+  }
+
+  uint32_t bytes() const { return bytes_; }
+
+  // No packet with payload has arrived for some time: this size and smaller ones are to be asked for.
+  void TrySmaller(Time now) {
+    asked_at_ = now;
+    proven_ = false;
+    Ask(0, CountUpTo(bytes_));
+  }
+  // Larger sizes are to be asked for, if it is time to.
+  void TryLarger(Time now) {
+    if (bytes_ == segment_bytes_ || now < try_larger_at_) return;
+    patience_ = std::min(patience_ * 2, kLongestTrial);
+    try_larger_at_ = now + patience_;
+    Ask(CountUpTo(bytes_), count_);
+  }
+  // The next size to ask for by a probe, largest first; 0: none. Next() is for when one is.
+  uint32_t next() const { return left_ > 0 ? sizes_[first_ + left_ - 1] : 0; }
+  void Next() { --left_; }
+
+  // A packet sent then, as large as a data packet with so much payload, has arrived. True: the limit is lower now.
+  bool OnArrived(uint32_t bytes, bool is_probe, Time sent_at, Time now) {
+    if (sent_at < asked_at_) return false;
+    if (bytes < segment_bytes_) bytes -= bytes % FragmentUnit(segment_bytes_);
+    if (bytes >= bytes_) {
+      bytes_ = bytes;
+      proven_ = true;
+      return false;
+    }
+    if (!is_probe || proven_) return false;
+    bytes_ = bytes;
+    proven_ = true;
+    patience_ = kFirstTrial;
+    try_larger_at_ = now + patience_;
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kSteps = 8;
+
+  size_t CountUpTo(uint32_t bytes) const {
+    const auto begin = sizes_.begin(), end = begin + static_cast<std::ptrdiff_t>(count_);
+    return static_cast<size_t>(std::upper_bound(begin, end, bytes) - begin);
+  }
+  void Ask(size_t first, size_t end) {
+    first_ = first;
+    left_ = end - first;
+  }
+
+  uint32_t segment_bytes_;
+  uint32_t bytes_;
+  Time asked_at_;                             // for smaller sizes, last
+  bool proven_ = true;                        // a packet of this size, or larger, has arrived since
+  std::array<uint32_t, kSteps + 1> sizes_{};  // ascending
+  size_t count_ = 0;
+  size_t first_ = 0, left_ = 0;  // of sizes_, to be asked for
+  Duration patience_ = kFirstTrial;
+  Time try_larger_at_;
+};
+
+}  // namespace paceline
