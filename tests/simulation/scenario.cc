@@ -82,6 +82,7 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
   if (key == "ahead") return ParseName(kAhead, text, &s.ahead);
   if (key == "far_port_us") return number(&s.far_port_us);
   if (key == "path_bytes") return number(&s.path_bytes);
+  if (key == "narrowings") return number(&s.narrowings);
   if (key == "fault_ms") return number(&s.fault_ms);
   if (key == "topology") return number(&s.topology);
   if (key == "queue_kb") return number(&s.queue_kb);
@@ -90,12 +91,19 @@ bool Set(Scenario& s, const std::string& key, const std::string& text) {
 
 void ForgetLosses(Scenario& s) {
   s.loss = s.duplicate = s.reorder = s.corrupt = s.trim = 0;
-  s.flaps = s.black_paths = s.bursts = s.partitions = s.rx_queue = s.path_bytes = s.stalls = s.leaps = 0;
+  s.flaps = s.black_paths = s.bursts = s.partitions = s.rx_queue = s.path_bytes = s.narrowings = s.stalls = s.leaps = 0;
   s.parked = s.write_lag_us = 0;
   if (s.ending == Ending::kAbort || s.ending == Ending::kCrash || s.ending == Ending::kRestart ||
       s.ending == Ending::kPause) {
     s.ending = Ending::kQuiet;
   }
+}
+
+void UsePackets(Scenario& s, uint32_t burst_segments) {
+  s.carrier = Carrier::kPackets;
+  s.parked = s.write_lag_us = 0;
+  s.placed_writes = false;
+  s.burst_segments = burst_segments;
 }
 
 // A network whose delays differ, or grow while there is much to carry; mostly one that loses nothing.
@@ -113,12 +121,7 @@ void DrawSlowNetwork(Scenario& s, Random& random) {
     s.far_port_us = pick(50u, 100u, 300u, 1000u);  // an ordinary one: 1 to 10, drawn by the universe
   }
   if (kind == 0 && s.carrier == Carrier::kHca) return;
-  if (s.carrier != Carrier::kPackets) {
-    s.carrier = Carrier::kPackets;
-    s.parked = s.write_lag_us = 0;
-    s.placed_writes = false;
-    s.burst_segments = pick(1u, 4u, 16u, 44u);
-  }
+  if (s.carrier != Carrier::kPackets) UsePackets(s, pick(1u, 4u, 16u, 44u));
   if (kind == 0) return;
   s.queue_mbps = pick(2000u, 5000u, 20'000u);
   s.ahead = pick(Ahead::kNone, Ahead::kControl, Ahead::kShort, Ahead::kShort);
@@ -221,7 +224,12 @@ Scenario ScenarioOf(uint64_t seed) {
   }
   s.as_plugins = random.Chance(0.3);
   if (s.as_plugins && random.Chance(0.3)) s.unexpected_bytes = 0;
-  if (seed >= kFirstSlowSeed) DrawSlowNetwork(s, random);
+  if (seed >= kFirstNarrowingSeed) {
+    if (s.carrier != Carrier::kPackets) UsePackets(s, pick(1u, 4u, 16u, 44u));
+    s.narrowings = 1 + static_cast<uint32_t>(random.Below(8));
+  } else if (seed >= kFirstSlowSeed) {
+    DrawSlowNetwork(s, random);
+  }
   return s;
 }
 
@@ -265,6 +273,9 @@ absl::StatusOr<Scenario> ParseScenario(const std::string& line) {
   if (scenario.far_port_us > 0 && (scenario.carrier == Carrier::kFabric || scenario.ports < 2)) {
     return absl::InvalidArgumentError("far_port_us needs another carrier than the fabric, and two ports");
   }
+  if (scenario.narrowings > 0 && scenario.carrier != Carrier::kPackets) {
+    return absl::InvalidArgumentError("narrowings need carrier=packets");
+  }
   if (scenario.reads_later && scenario.carrier != Carrier::kPackets) {
     return absl::InvalidArgumentError("reads_later needs carrier=packets");
   }
@@ -301,7 +312,7 @@ std::string Describe(const Scenario& s) {
           " held_receives=", s.held_receives, " parked=", s.parked, " placed_writes=", s.placed_writes ? 1 : 0,
           " write_lag_us=", s.write_lag_us, " burst_segments=", s.burst_segments, " queue_mbps=", s.queue_mbps,
           " ahead=", kAhead[static_cast<size_t>(s.ahead)], " far_port_us=", s.far_port_us, " path_bytes=", s.path_bytes,
-          " reads_later=", s.reads_later ? 1 : 0, " as_plugins=", s.as_plugins ? 1 : 0),
+          " narrowings=", s.narrowings, " reads_later=", s.reads_later ? 1 : 0, " as_plugins=", s.as_plugins ? 1 : 0),
       absl::StrCat(" fault_ms=", s.fault_ms, " topology=", s.topology, " queue_kb=", s.queue_kb));
 }
 

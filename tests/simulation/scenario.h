@@ -57,6 +57,7 @@ struct Scenario {
   Ahead ahead = Ahead::kNone;  // packets that pass this queue by
   uint32_t far_port_us = 0;    // to and from the last port of each host takes so much longer; several ports only
   uint32_t path_bytes = 0;     // of the largest packets that pass, with a handshake over packets; 0: the ports' own
+  uint32_t narrowings = 0;     // times in the fault time when the network comes to take other sizes; packets only
   // Receives that connections share; with a handshake only:
   uint32_t receive_queues = 0;  // per host; 0: each connection has receives of its own
   double late_names = 0;        // share of their connections that are named while in use
@@ -75,6 +76,8 @@ struct Scenario {
 // Seeds from here on have networks that delay (queue_mbps, ahead, far_port_us), most of which lose nothing. Those below
 // keep the scenario that they have always had.
 inline constexpr uint64_t kFirstSlowSeed = 100'000;
+// From here on the sizes that pass change while connections stand (narrowings).
+inline constexpr uint64_t kFirstNarrowingSeed = 200'000;
 
 Scenario ScenarioOf(uint64_t seed);
 

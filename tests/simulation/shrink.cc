@@ -29,9 +29,10 @@ constexpr std::pair<const char*, const char*> kSimplest[] = {{"ending", "quiet"}
                                                              {"lane_room", "64"},     {"path_policy", "round_robin"},
                                                              {"queue_kb", "175"},     {"controller", "test_window"},
                                                              {"burst_segments", "1"}, {"path_bytes", "0"},
-                                                             {"reads_later", "0"},    {"held_receives", "0"},
-                                                             {"as_plugins", "0"},     {"ahead", "none"},
-                                                             {"queue_mbps", "0"},     {"far_port_us", "0"}};
+                                                             {"narrowings", "0"},     {"reads_later", "0"},
+                                                             {"held_receives", "0"},  {"as_plugins", "0"},
+                                                             {"ahead", "none"},       {"queue_mbps", "0"},
+                                                             {"far_port_us", "0"}};
 constexpr const char* kCounts[] = {"connections", "operations", "max_bytes", "receive_queues", "fault_ms"};
 
 std::optional<Scenario> With(const Scenario& scenario, const std::string& setting) {

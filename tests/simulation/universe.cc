@@ -101,8 +101,9 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
     capabilities.burst_segments = scenario.burst_segments;
     capabilities.reads_later = scenario.reads_later;
     if (scenario.queue_mbps > 0) capabilities.base_rtt = Duration();  // as real lanes: it is measured
-    capabilities.path_may_be_narrower = scenario.path_bytes > 0;
-    capabilities.overtaking = OvertakingOf(scenario.ahead);
+    capabilities.path_may_be_narrower = scenario.path_bytes + scenario.narrowings > 0;
+    // (A lane whose path may become narrower has to ask by packets of the size that it asks about.)
+    capabilities.overtaking = scenario.narrowings > 0 ? Overtaking::kShort : OvertakingOf(scenario.ahead);
     capabilities.keeps_path_order = hca || scenario.reorder == 0;
     if (hca) {
       scripted_lanes_.push_back(std::make_unique<support::FakeHcaLane>(scripted_, capabilities));
@@ -168,9 +169,24 @@ void Universe::BuildScripted(const Scenario& scenario, Random* random) {
       }
     }
   };
-  auto harm = [scenario, hca, well, is_lost, hold_back, dice = Random(random->Next())](NetworkPacket& packet, Time now,
-                                                                                       Fate& fate) mutable {
-    if (scenario.path_bytes > 0 && packet.size() > scenario.path_bytes) {
+  // How large packets are that pass, from when on; the last for ever.
+  constexpr uint64_t kLeastThatPasses = 600;
+  std::vector<std::pair<Time, uint64_t>> passes;
+  for (uint32_t i = 0; i < scenario.narrowings; ++i) {
+    const Time from = time_in_faults(1).from;
+    passes.emplace_back(from, kLeastThatPasses + random->Below(2 * lanes_[0]->capabilities().max_packet_bytes));
+  }
+  std::sort(passes.begin(), passes.end());
+  const auto is_too_large = [scenario, passes](const NetworkPacket& packet, Time now) {
+    uint64_t limit = scenario.path_bytes > 0 ? scenario.path_bytes : packet.size();
+    for (const auto& [from, bytes] : passes) {
+      if (from <= now) limit = bytes;
+    }
+    return packet.size() > limit;
+  };
+  auto harm = [scenario, hca, well, is_lost, hold_back, is_too_large, dice = Random(random->Next())](
+                  NetworkPacket& packet, Time now, Fate& fate) mutable {
+    if (is_too_large(packet, now)) {
       fate.drop = true;
       return;
     }

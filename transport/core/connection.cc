@@ -589,7 +589,7 @@ void Connection::HandleTimeout(Time now) {
     }
   }
   if (!released_ && now >= last_active_ + options.idle_after) {
-    if ((sender_ == nullptr || (sender_->idle() && !sender_->is_limited())) && receiver_.idle()) {
+    if ((sender_ == nullptr || sender_->idle()) && receiver_.idle()) {
       if (sender_ != nullptr) {
         memo_ = sender_->Memo();
         if (const Duration rtt = sender_->base_rtt(); rtt > Duration()) peer_.flow.base_rtt = rtt;

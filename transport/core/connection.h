@@ -156,7 +156,7 @@ class Connection final : private wire::FrameHandler {
   }
   // How much payload a packet through this port may have.
   uint32_t PayloadBytes(uint32_t port) const {
-    return sender_ == nullptr ? peer_.segment_bytes : sender_->PayloadBytes(port);
+    return sender_ == nullptr ? memo_.PayloadBytes(port, peer_.segment_bytes) : sender_->PayloadBytes(port);
   }
 
   // ---- whether the peer still has it
@@ -201,7 +201,10 @@ class Connection final : private wire::FrameHandler {
   void OnAbort(uint16_t reason) override;
 
   void Heard(uint32_t port, Time now);
-  size_t MemoBytes() const { return memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0; }
+  size_t MemoBytes() const {
+    return (memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0) +
+           memo_.payload_limits.capacity() * sizeof(PayloadLimit);
+  }
   // Something other than an acknowledgement is to be said.
   bool frames_due() const {
     if (send_close_ || send_close_ack_ || send_abort_ || send_pong_ || keepalive_.ping_due()) return true;

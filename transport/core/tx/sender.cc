@@ -35,6 +35,7 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
   recovery_.assign(context->ports.size() * kTrafficClasses,
                    ClassRecovery(RttEstimator(memo.smoothed_rtt), memo.next_psn));
   if (context->ports.size() > 1) windows_.resize(context->ports.size());
+  payload_limits_ = memo.payload_limits;
   for (size_t i = 0; i < flows_.size(); ++i) {
     flows_[i].tx_total = memo.flows[i].tx_total;
     flows_[i].lost_total = memo.flows[i].lost_total;
@@ -280,7 +281,8 @@ size_t Sender::Fill(uint32_t port, TxBurst& burst, size_t at, size_t room, Time 
   const bool usable = MayUse(port, now);
   const bool writes = context_->ports[port].capabilities.remote_placement;
   if (AnyProbeDue(port) && (usable || writes)) filled += EmitProbes(port, burst, at, room, now);
-  if (!payload_limits_.empty() && usable) filled += EmitSizeProbes(port, burst, at + filled, room - filled, now);
+  // (Also where a port rests: it may do so because its path takes no packets of that size.)
+  if (!payload_limits_.empty()) filled += EmitSizeProbes(port, burst, at + filled, room - filled, now);
   if (!usable && filled < room) filled += EmitTrial(port, burst, at + filled, now);
   if (!announce_.empty() && usable) filled += EmitAnnouncements(port, burst, at + filled, room - filled, now);
   filled += EmitData(port, usable, burst, at + filled, room - filled, now);
@@ -712,6 +714,7 @@ SenderMemo Sender::Memo() const {
   memo.next_psn = outstanding_.end();
   memo.smoothed_rtt = Rtt(peer_->first_port()).smoothed();
   for (const Flow& flow : flows_) memo.flows.push_back({flow.tx_total, flow.lost_total});
+  if (HasLimit()) memo.payload_limits = payload_limits_;
   return memo;
 }
 
@@ -719,8 +722,7 @@ size_t Sender::memory_bytes() const {
   size_t bytes =
       sizeof(*this) + outstanding_.memory_bytes() + unacked_.memory_bytes() + messages_.memory_bytes() +
       flows_.capacity() * sizeof(Flow) + windows_.capacity() * sizeof(PortWindow) +
-      payload_limits_.capacity() * sizeof(PayloadLimit) +
-      recovery_.capacity() * sizeof(ClassRecovery) +
+      payload_limits_.capacity() * sizeof(PayloadLimit) + recovery_.capacity() * sizeof(ClassRecovery) +
       (last_on_path_[0].capacity() + last_on_path_[1].capacity() + last_write_on_path_.capacity()) * sizeof(uint64_t) +
       policies_.capacity() * sizeof(void*) + (fences_ == nullptr ? 0 : sizeof(*fences_));
   return bytes;

@@ -49,8 +49,13 @@ struct SenderMemo {
   uint64_t next_match_sequence = 0;
   uint64_t clear_limit = 0;
   uint64_t next_psn = 1;
-  Duration smoothed_rtt;               // of the first port
-  absl::InlinedVector<Flow, 1> flows;  // by the peer's port
+  Duration smoothed_rtt;                     // of the first port
+  absl::InlinedVector<Flow, 1> flows;        // by the peer's port
+  std::vector<PayloadLimit> payload_limits;  // by local port, where some path takes less than a segment
+
+  uint32_t PayloadBytes(uint32_t local_port, uint32_t segment_bytes) const {
+    return payload_limits.empty() ? segment_bytes : payload_limits[local_port].bytes();
+  }
 };
 
 class Sender {
@@ -117,9 +122,6 @@ class Sender {
   uint32_t PayloadBytes(uint32_t local_port) const {
     return payload_limits_.empty() ? peer_->segment_bytes : payload_limits_[local_port].bytes();
   }
-  // For some port that is less, which the memo does not tell.
-  bool is_limited() const;
-
   // Nothing posted, nothing in flight: another sender may go on from the memo.
   bool idle() const;
   SenderMemo Memo() const;
@@ -242,6 +244,7 @@ class Sender {
 
   // sender_fragments.cc
   uint32_t PaddingOf(uint32_t local_port, uint32_t payload_bytes) const;
+  bool HasLimit() const;
   [[gnu::cold]] void AskForSizes(uint32_t local_port, Time now);
   [[gnu::cold]] size_t EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
   [[gnu::cold]] void NoteSizeArrived(const Outstanding& entry, Time now);

@@ -42,14 +42,15 @@ size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t r
   return filled;
 }
 
-bool Sender::is_limited() const {
+// Some path takes less than a segment.
+bool Sender::HasLimit() const {
   return std::any_of(payload_limits_.begin(), payload_limits_.end(),
                      [this](const PayloadLimit& limit) { return limit.bytes() < peer_->segment_bytes; });
 }
 
-// A packet through this port, as large as a data packet with so much payload, has arrived.
+// It has arrived; a probe that was not padded says nothing of sizes.
 void Sender::NoteSizeArrived(const Outstanding& entry, Time now) {
-  const bool is_probe = entry.kind == Outstanding::Kind::kProbe;
+  const bool is_probe = entry.kind == Outstanding::Kind::kProbe && entry.offset > 0;
   const auto bytes = is_probe ? static_cast<uint32_t>(entry.offset) : entry.bytes;
   if (payload_limits_[entry.local_port].OnArrived(bytes, is_probe, entry.sent_at, now)) {
     ++context_->counters.payload_limits_lowered;
