@@ -1,7 +1,8 @@
 // How much payload a packet through one port may have. Links on the way may come to take smaller packets than they did,
-// and drop what is larger (a tunnel, another route). When no payload arrives any more, probes of several sizes ask what
-// still passes, as RFC 8899 (DPLPMTUD) does after a black hole was detected, but all sizes at once: eighths of a
-// segment, and what every network takes. Larger packets are tried again now and then.
+// and drop what is larger (a tunnel, another route). When no payload arrives any more, or many packets are lost while
+// none as large arrives, probes of several sizes ask what still passes, as RFC 8899 (DPLPMTUD) does after a black hole
+// was detected, but all sizes at once: eighths of a segment, and what every network takes. Larger packets are tried
+// again, soon at first (a full queue, too, drops long packets sooner than short ones), then ever more seldom.
 //
 // Thread rule: the endpoint's thread. One object per connection and local port. Sizes are payload bytes of data
 // packets; all but a whole segment are multiples of FragmentUnit.
@@ -19,7 +20,7 @@ namespace paceline {
 
 class PayloadLimit {
  public:
-  static constexpr Duration kFirstTrial = Duration::Seconds(1);  // of larger packets; the next after twice the time
+  static constexpr Duration kFirstTrial = Duration::Millis(10);  // of larger packets; the next after twice the time
   static constexpr Duration kLongestTrial = Duration::Seconds(64);
 
   // `least_bytes`: passes everywhere.
@@ -36,7 +37,16 @@ class PayloadLimit {
 
   uint32_t bytes() const { return bytes_; }
 
-  // No packet with payload has arrived for some time: this size and smaller ones are to be asked for.
+  // A packet with so much payload has been lost. True: so many were since one as large has arrived that its size may be
+  // why.
+  bool OnLost(uint32_t bytes, Time now) {
+    if (lost_ == 0) lost_since_ = now;
+    least_lost_ = lost_ == 0 ? bytes : std::min(least_lost_, bytes);
+    if (++lost_ < kSuspicious) return false;
+    lost_ = 0;
+    return true;
+  }
+  // This size and smaller ones are to be asked for.
   void TrySmaller(Time now) {
     asked_at_ = now;
     proven_ = false;
@@ -55,6 +65,7 @@ class PayloadLimit {
 
   // A packet sent then, as large as a data packet with so much payload, has arrived. True: the limit is lower now.
   bool OnArrived(uint32_t bytes, bool is_probe, Time sent_at, Time now) {
+    if (bytes >= least_lost_ && sent_at >= lost_since_) lost_ = 0;
     if (sent_at < asked_at_) return false;
     if (bytes < segment_bytes_) bytes -= bytes % FragmentUnit(segment_bytes_);
     if (bytes >= bytes_) {
@@ -62,7 +73,7 @@ class PayloadLimit {
       proven_ = true;
       return false;
     }
-    if (!is_probe || proven_) return false;
+    if (!is_probe || proven_ || bytes < sizes_.front()) return false;
     bytes_ = bytes;
     proven_ = true;
     patience_ = kFirstTrial;
@@ -71,7 +82,7 @@ class PayloadLimit {
   }
 
  private:
-  static constexpr uint32_t kSteps = 8;
+  static constexpr uint32_t kSteps = 8, kSuspicious = 32;
 
   size_t CountUpTo(uint32_t bytes) const {
     const auto begin = sizes_.begin(), end = begin + static_cast<std::ptrdiff_t>(count_);
@@ -84,6 +95,9 @@ class PayloadLimit {
 
   uint32_t segment_bytes_;
   uint32_t bytes_;
+  uint32_t lost_ = 0;  // packets of at least least_lost_ since one of them has arrived that was sent after lost_since_
+  uint32_t least_lost_ = 0;
+  Time lost_since_;
   Time asked_at_;                             // for smaller sizes, last
   bool proven_ = true;                        // a packet of this size, or larger, has arrived since
   std::array<uint32_t, kSteps + 1> sizes_{};  // ascending

@@ -264,7 +264,7 @@ void Sender::TellBacklogs(Time now) {
 
 // The payload of the next packet with something new of this message.
 uint32_t Sender::NextBytes(const TxMessage& message, uint32_t port) const {
-  if (payload_limits_.empty()) {
+  if (PayloadBytes(port) == peer_->segment_bytes && !message.fragmented) {
     return static_cast<uint32_t>(std::min<uint64_t>(peer_->segment_bytes, message.unsent_bytes()));
   }
   return FirstFragment(port, message, RestOfSegment(message, message.next_offset));
@@ -337,10 +337,8 @@ size_t Sender::EmitProbes(uint32_t port, TxBurst& burst, size_t at, size_t room,
 Sender::Packet Sender::ProbeOf(uint32_t port, TrafficClass traffic_class, uint32_t bytes) {
   Packet packet{.kind = Outstanding::Kind::kProbe, .local_port = static_cast<uint8_t>(port)};
   packet.traffic_class = traffic_class;
-  if (traffic_class == TrafficClass::kBulk) {
-    packet.offset = bytes;
-    packet.padding = PaddingOf(port, bytes);
-  }
+  packet.offset = bytes;
+  if (bytes > 0) packet.padding = PaddingOf(port, bytes);
   packet.entropy = Paths(port).Next();
   packet.ack_from = 0;
   return packet;
@@ -367,7 +365,8 @@ size_t Sender::EmitTailProbe(uint32_t port, TrafficClass traffic_class, bool aga
   if (psn == outstanding_.end() || !RoomFor(psn)) return 0;
   const Outstanding oldest = outstanding_[psn];
   const uint32_t most = PayloadBytes(port);
-  Packet packet = ProbeOf(port, traffic_class, std::min(oldest.bytes > 0 ? oldest.bytes : most, most));
+  const uint32_t usual = traffic_class == TrafficClass::kBulk ? most : 0;
+  Packet packet = ProbeOf(port, traffic_class, std::min(oldest.bytes > 0 ? oldest.bytes : usual, most));
   if (again && recovery.any_arrived()) {
     packet.entropy = recovery.newest_arrived_entropy();
   } else if (again || recovery.questions_in_a_row() > 1 || packet.entropy == oldest.entropy) {
@@ -596,8 +595,8 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       } else {
         message->next_offset += bytes;
         unsent_bytes_ -= bytes;
-        const bool may_be_cut = !payload_limits_.empty();
-        if (may_be_cut && message->next_offset % peer_->segment_bytes != 0) NoteFragmented(*message);
+        const bool is_cut = packet.bytes < peer_->segment_bytes;
+        if (is_cut && message->next_offset % peer_->segment_bytes != 0) NoteFragmented(*message);
       }
     }
     packet.ack_from =

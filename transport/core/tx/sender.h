@@ -245,9 +245,11 @@ class Sender {
   // sender_fragments.cc
   uint32_t PaddingOf(uint32_t local_port, uint32_t payload_bytes) const;
   bool HasLimit() const;
+  [[gnu::cold]] PayloadLimit* FindLimit(uint32_t local_port);
+  [[gnu::cold]] void NoteSizeLost(const Outstanding& entry, Time now);
   [[gnu::cold]] void AskForSizes(uint32_t local_port, Time now);
   [[gnu::cold]] size_t EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  [[gnu::cold]] void NoteSizeArrived(const Outstanding& entry, Time now);
+  void NoteSizeArrived(const Outstanding& entry, Time sent_at, Time now);
   [[gnu::cold]] uint32_t FirstFragment(uint32_t local_port, const TxMessage& message, uint32_t bytes) const;
   [[gnu::cold]] uint32_t RestOfSegment(const TxMessage& message, uint64_t offset) const;
   [[gnu::cold]] void SendFragmentOf(Outstanding& lost, uint32_t bytes);
@@ -406,7 +408,7 @@ class Sender {
 
   PortHealth health_;
   std::vector<PortWindow> windows_;                  // by local port, where there are several
-  std::vector<PayloadLimit> payload_limits_;         // by local port, once a path is in doubt
+  std::vector<PayloadLimit> payload_limits_;         // by local port, made with the first loss
   std::vector<ClassRecovery> recovery_;              // by local port and class
   RecentLongest quiet_;                              // times without news, but for those that losses were to blame for
   std::unique_ptr<wire::TelemetryFrame> telemetry_;  // newest, made with the first

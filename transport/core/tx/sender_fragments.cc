@@ -18,15 +18,26 @@ uint32_t Sender::PaddingOf(uint32_t local_port, uint32_t payload_bytes) const {
   return by_size ? payload_bytes + kProbeLacks : 0;
 }
 
-// Nothing with payload has arrived for some time, which may be for its size.
-void Sender::AskForSizes(uint32_t local_port, Time now) {
+// nullptr: the path takes what it took at first, or the peer does not know fragments.
+PayloadLimit* Sender::FindLimit(uint32_t local_port) {
   const LaneCapabilities& lane = context_->ports[local_port].capabilities;
-  if (!lane.path_may_be_narrower || !peer_->fragments) return;
+  if (!lane.path_may_be_narrower || !peer_->fragments) return nullptr;
   if (payload_limits_.empty()) {
     const uint32_t least = limits::kLeastPacketBytes - static_cast<uint32_t>(context_->data_header_bytes());
     payload_limits_.resize(context_->ports.size(), PayloadLimit(peer_->segment_bytes, least));
   }
-  payload_limits_[local_port].TrySmaller(now);
+  return &payload_limits_[local_port];
+}
+
+// Nothing has arrived for some time, which may be for its size.
+void Sender::AskForSizes(uint32_t local_port, Time now) {
+  PayloadLimit* const limit = FindLimit(local_port);
+  if (limit != nullptr) limit->TrySmaller(now);
+}
+
+void Sender::NoteSizeLost(const Outstanding& entry, Time now) {
+  PayloadLimit* const limit = entry.bytes == 0 || entry.written ? nullptr : FindLimit(entry.local_port);
+  if (limit != nullptr && limit->OnLost(entry.bytes, now)) limit->TrySmaller(now);
 }
 
 size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
@@ -48,11 +59,11 @@ bool Sender::HasLimit() const {
                      [this](const PayloadLimit& limit) { return limit.bytes() < peer_->segment_bytes; });
 }
 
-// It has arrived; a probe that was not padded says nothing of sizes.
-void Sender::NoteSizeArrived(const Outstanding& entry, Time now) {
-  const bool is_probe = entry.kind == Outstanding::Kind::kProbe && entry.offset > 0;
+// A packet like it, sent then, has arrived.
+void Sender::NoteSizeArrived(const Outstanding& entry, Time sent_at, Time now) {
+  const bool is_probe = entry.kind == Outstanding::Kind::kProbe;
   const auto bytes = is_probe ? static_cast<uint32_t>(entry.offset) : entry.bytes;
-  if (payload_limits_[entry.local_port].OnArrived(bytes, is_probe, entry.sent_at, now)) {
+  if (payload_limits_[entry.local_port].OnArrived(bytes, is_probe, sent_at, now)) {
     ++context_->counters.payload_limits_lowered;
   }
 }

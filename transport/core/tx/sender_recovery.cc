@@ -231,7 +231,7 @@ void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass 
     return;
   }
   ++context_->counters.timeouts;
-  if (traffic_class == TrafficClass::kBulk) AskForSizes(port, now);
+  AskForSizes(port, now);
   if (!AnyClassArrives(port)) health_.OnSilence(port, Rtt(port).smoothed(), now);
   bool placed = false;
   const uint64_t end = outstanding_.end();
@@ -447,7 +447,7 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   if (first.traffic_class == TrafficClass::kBulk || first.bytes > 0) {
     health_.OnAck(first.local_port);
   }
-  if (!payload_limits_.empty()) NoteSizeArrived(first, now);
+  if (!payload_limits_.empty()) NoteSizeArrived(first, newest_sent_at, now);
   if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
   DetectPathGaps(psn, now);
   if (bundle) BundleAcked(first);
@@ -607,6 +607,7 @@ void Sender::OnPacketLost(uint64_t psn, LossCause cause, Time now) {
       ++context_->counters.lost_fenced;
       break;
   }
+  NoteSizeLost(entry, now);
   const bool by_size = entry.kind == Outstanding::Kind::kProbe && entry.offset > PayloadBytes(entry.local_port);
   if (!by_size) {
     Paths(entry.local_port).OnLoss(entry.entropy, cause);

@@ -84,6 +84,30 @@ TEST(PayloadLimitTest, WhatWasSentBeforeDoesNotCount) {
   EXPECT_EQ(limit.bytes(), 960u);
 }
 
+TEST(PayloadLimitTest, ManyLossesWithoutAnArrivalAreSuspicious) {
+  PayloadLimit limit(kSegment, kLeast);
+  const auto lose = [&limit](int packets, uint32_t bytes, Time now) {
+    bool suspicious = false;
+    for (int i = 0; i < packets; ++i) suspicious |= limit.OnLost(bytes, now);
+    return suspicious;
+  };
+  EXPECT_FALSE(lose(31, 5000, At(1)));
+  limit.OnArrived(4999, false, At(2), At(3));
+  limit.OnArrived(5000, false, At(0), At(3));  // sent before those were lost
+  EXPECT_TRUE(lose(1, kSegment, At(4)));
+  EXPECT_FALSE(lose(31, 5000, At(5)));
+  limit.OnArrived(5000, false, At(5), At(6));
+  EXPECT_FALSE(lose(31, kSegment, At(7)));
+  EXPECT_TRUE(lose(1, 1000, At(8)));
+}
+
+TEST(PayloadLimitTest, NeverLessThanWhatPassesEverywhere) {
+  PayloadLimit limit(kSegment, kLeast);
+  limit.TrySmaller(At(1));
+  for (const uint32_t bytes : {0u, 1u, 100u}) EXPECT_FALSE(limit.OnArrived(bytes, true, At(1), At(2)));
+  EXPECT_EQ(limit.bytes(), kSegment);
+}
+
 // The last packet of a message may have any length.
 TEST(PayloadLimitTest, IsAWholeNumberOfUnits) {
   PayloadLimit limit(kSegment, kLeast);
@@ -97,15 +121,18 @@ TEST(PayloadLimitTest, LargerOnesAreTriedEverMoreSeldom) {
   Narrow(limit, 5000, At(0));
   const uint32_t narrow = limit.bytes();
   std::vector<int64_t> tried;
-  for (int64_t millis = 0; millis < 400'000; millis += 100) {
+  for (int64_t millis = 0; millis < 400'000; millis += 10) {
     limit.TryLarger(At(millis));
     const std::vector<uint32_t> sizes = Asked(limit);
     if (sizes.empty()) continue;
     EXPECT_EQ(sizes.front(), kSegment);
     EXPECT_GT(sizes.back(), narrow);
-    tried.push_back(millis / 1000);
+    tried.push_back(millis);
   }
-  EXPECT_EQ(tried, (std::vector<int64_t>{1, 3, 7, 15, 31, 63, 127, 191, 255, 319, 383}));
+  EXPECT_EQ(tried.front(), 10);
+  for (size_t i = 1; i < tried.size(); ++i) {
+    EXPECT_EQ(tried[i] - tried[i - 1], std::min(int64_t{10} << i, int64_t{64'000})) << i;
+  }
   limit.OnArrived(kSegment, true, At(400'000), At(400'000));
   EXPECT_EQ(limit.bytes(), kSegment);
   limit.TryLarger(At(1'000'000));
