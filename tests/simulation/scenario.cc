@@ -226,6 +226,7 @@ Scenario ScenarioOf(uint64_t seed) {
   if (s.as_plugins && random.Chance(0.3)) s.unexpected_bytes = 0;
   if (seed >= kFirstNarrowingSeed) {
     if (s.carrier != Carrier::kPackets) UsePackets(s, pick(1u, 4u, 16u, 44u));
+    s.operations = std::min(s.operations, 120u);
     s.narrowings = 1 + static_cast<uint32_t>(random.Below(8));
   } else if (seed >= kFirstSlowSeed) {
     DrawSlowNetwork(s, random);

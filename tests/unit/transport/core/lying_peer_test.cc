@@ -90,6 +90,7 @@ std::vector<Case> Cases() {
               frame.timestamp = 0;
             }}},
       {"OffsetBehindTheEnd", true, {.data = [](Data& header) { header.offset += uint64_t{1} << 40; }}, kMalformed},
+      {"OffsetWithinASegment", true, {.data = [](Data& header) { header.offset += 64; }}, kMalformed},
       {"LengthBeyondAllBounds", true, {.data = [](Data& header) { header.length = uint64_t{1} << 46; }}, kMalformed},
       {"LongerThanTheReceive", true, {.data = [](Data& header) { header.length += 1'000'000; }}},
       {"MessageFarAhead", true, {.data = [](Data& header) { header.message += 1u << 30; }}, kOutOfWindow},
