@@ -49,6 +49,9 @@ def load(path):
     return groups, mutants
 
 
+# Of the swarm, as ctest runs it.
+SEEDS = {"swarm_slow": "100000:100300", "swarm_narrowing": "200000:200300"}
+
 class Copy:
     """A copy of the tree with a build of its own."""
 
@@ -93,14 +96,14 @@ class Copy:
         return self.run(["ninja", "-C", str(self.build), "-j", self.jobs] + programs) == 0
 
     def program(self, test):
-        return "swarm" if test == "swarm_slow" else test
+        return "swarm" if test in SEEDS else test
 
     def test(self, test, timeout):
         arguments = ["--gtest_brief=1", "--gtest_fail_fast"]
         if test == "swarm":
             arguments = ["--regressions", str(self.source / "tests/simulation/regressions")]
-        elif test == "swarm_slow":
-            arguments = ["--seeds", "100000:100300"]
+        elif test in SEEDS:
+            arguments = ["--seeds", SEEDS[test]]
         return self.run([str(self.build / "tests" / self.program(test))] + arguments, timeout)
 
     def first_failure(self):

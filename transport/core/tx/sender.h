@@ -292,6 +292,7 @@ class Sender {
   // sender_recovery.cc
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
+  static constexpr uint32_t kQuestionsBeforeSizes = 2;  // and then with each time-out
   static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";
   static constexpr std::string_view kNothingArrives =
       "no data arrives, though the peer answers: its path may take smaller packets than it did";

@@ -149,6 +149,18 @@ TEST_P(FragmentsTest, LargerPacketsAreTriedAgain) {
   EXPECT_LE(endpoint(0).counters().tx_data_packets - packets, 101u * GetParam().ports);
 }
 
+TEST_P(FragmentsTest, AnIdleConnectionRemembersItsPaths) {
+  Exchange(0, 100'000);
+  takes_ = 1472;
+  Exchange(0, 1'000'000);
+  Exchange(1, 1'000'000);
+  const uint64_t again = Retransmits();
+  world().RunFor(EndpointOptions().idle_after * 3);
+  Exchange(0, 1'000'000);
+  Exchange(1, 1'000'000);
+  EXPECT_EQ(Retransmits(), again);
+}
+
 // Trials of larger packets that do not pass cost nothing else: nothing of the data is sent again.
 TEST_P(FragmentsTest, TrialsOfLargerPacketsHoldNothingUp) {
   Exchange(0, 100'000);
