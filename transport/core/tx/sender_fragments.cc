@@ -49,7 +49,7 @@ size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t r
     ++filled;
     ++context_->counters.tail_probes;
   }
-  if (limit.next() > 0) state_->ready_ports |= static_cast<uint8_t>(1u << port);
+  if (limit.next() > 0 && filled == room) state_->ready_ports |= static_cast<uint8_t>(1u << port);
   return filled;
 }
 
