@@ -203,7 +203,7 @@ class Connection final : private wire::FrameHandler {
   void Heard(uint32_t port, Time now);
   size_t MemoBytes() const {
     return (memo_.flows.size() > 1 ? memo_.flows.capacity() * sizeof(SenderMemo::Flow) : 0) +
-           memo_.payload_limits.capacity() * sizeof(PayloadLimit);
+           (memo_.payload_limits == nullptr ? 0 : memo_.payload_limits->capacity() * sizeof(PayloadLimit));
   }
   // Something other than an acknowledgement is to be said.
   bool frames_due() const {

@@ -48,10 +48,14 @@ class PayloadLimit {
   }
   // This size and smaller ones are to be asked for.
   void TrySmaller(Time now) {
+    if (in_doubt()) return;  // it has been asked
     asked_at_ = now;
     proven_ = false;
+    candidate_ = 0;
     Ask(0, CountUpTo(bytes_));
   }
+  // A smaller size has arrived and it is not known yet whether larger ones do: they are better not sent now.
+  bool in_doubt() const { return !proven_ && candidate_ > 0; }
   // Larger sizes are to be asked for, if it is time to.
   void TryLarger(Time now) {
     if (bytes_ == segment_bytes_ || now < try_larger_at_) return;
@@ -63,18 +67,23 @@ class PayloadLimit {
   uint32_t next() const { return left_ > 0 ? sizes_[first_ + left_ - 1] : 0; }
   void Next() { --left_; }
 
-  // A packet sent then, as large as a data packet with so much payload, has arrived. True: the limit is lower now.
-  bool OnArrived(uint32_t bytes, bool is_probe, Time sent_at, Time now) {
+  // A packet sent then, as large as a data packet with so much payload, has arrived.
+  void OnArrived(uint32_t bytes, bool is_probe, Time sent_at) {
     if (bytes >= least_lost_ && sent_at >= lost_since_) lost_ = 0;
-    if (sent_at < asked_at_) return false;
     if (bytes < segment_bytes_) bytes -= bytes % FragmentUnit(segment_bytes_);
     if (bytes >= bytes_) {
       bytes_ = bytes;
       proven_ = true;
-      return false;
+    } else if (is_probe && bytes >= sizes_.front()) {
+      candidate_ = std::max(candidate_, bytes);
     }
-    if (!is_probe || proven_ || bytes < sizes_.front()) return false;
-    bytes_ = bytes;
+  }
+  // Of the sizes asked for `patience` ago or before only smaller ones have arrived, and no other packet of this size:
+  // then the limit falls, and true is returned. (Short packets may overtake long ones that wait in a queue: these are
+  // given some time.)
+  bool Lower(Duration patience, Time now) {
+    if (!in_doubt() || now - asked_at_ < patience) return false;
+    bytes_ = candidate_;
     proven_ = true;
     patience_ = kFirstTrial;
     try_larger_at_ = now + patience_;
@@ -100,6 +109,7 @@ class PayloadLimit {
   Time lost_since_;
   Time asked_at_;                             // for smaller sizes, last
   bool proven_ = true;                        // a packet of this size, or larger, has arrived since
+  uint32_t candidate_ = 0;                    // the largest probe of a smaller size that has arrived since; 0: none
   std::array<uint32_t, kSteps + 1> sizes_{};  // ascending
   size_t count_ = 0;
   size_t first_ = 0, left_ = 0;  // of sizes_, to be asked for

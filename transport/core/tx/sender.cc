@@ -35,7 +35,7 @@ Sender::Sender(CoreContext* context, const PeerInfo* peer, AckState* acks, SendS
   recovery_.assign(context->ports.size() * kTrafficClasses,
                    ClassRecovery(RttEstimator(memo.smoothed_rtt), memo.next_psn));
   if (context->ports.size() > 1) windows_.resize(context->ports.size());
-  payload_limits_ = memo.payload_limits;
+  if (memo.payload_limits != nullptr) payload_limits_ = *memo.payload_limits;
   for (size_t i = 0; i < flows_.size(); ++i) {
     flows_[i].tx_total = memo.flows[i].tx_total;
     flows_[i].lost_total = memo.flows[i].lost_total;
@@ -525,7 +525,9 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
         continue;
       }
     }
-    if (!Recovery(port, ClassOf(port, packet.bytes)).may_send()) {  // it is to be seen first whether any arrives
+    // It is to be seen first whether any arrives.
+    const bool in_doubt = !payload_limits_.empty() && payload_limits_[port].in_doubt() && packet.bytes > 0;
+    if (in_doubt || !Recovery(port, ClassOf(port, packet.bytes)).may_send()) {
       if (blocked == Blocked::kNo) blocked = Blocked::kWindow;
       if (singles_.empty() || packet.message == singles_.front()) break;
       continue;
@@ -713,7 +715,7 @@ SenderMemo Sender::Memo() const {
   memo.next_psn = outstanding_.end();
   memo.smoothed_rtt = Rtt(peer_->first_port()).smoothed();
   for (const Flow& flow : flows_) memo.flows.push_back({flow.tx_total, flow.lost_total});
-  if (HasLimit()) memo.payload_limits = payload_limits_;
+  if (HasLimit()) memo.payload_limits = std::make_unique<std::vector<PayloadLimit>>(payload_limits_);
   return memo;
 }
 

@@ -49,12 +49,12 @@ struct SenderMemo {
   uint64_t next_match_sequence = 0;
   uint64_t clear_limit = 0;
   uint64_t next_psn = 1;
-  Duration smoothed_rtt;                     // of the first port
-  absl::InlinedVector<Flow, 1> flows;        // by the peer's port
-  std::vector<PayloadLimit> payload_limits;  // by local port, where some path takes less than a segment
+  Duration smoothed_rtt;                                      // of the first port
+  absl::InlinedVector<Flow, 1> flows;                         // by the peer's port
+  std::unique_ptr<std::vector<PayloadLimit>> payload_limits;  // by local port; null: all paths take whole segments
 
   uint32_t PayloadBytes(uint32_t local_port, uint32_t segment_bytes) const {
-    return payload_limits.empty() ? segment_bytes : payload_limits[local_port].bytes();
+    return payload_limits == nullptr ? segment_bytes : (*payload_limits)[local_port].bytes();
   }
 };
 
@@ -249,7 +249,7 @@ class Sender {
   [[gnu::cold]] void NoteSizeLost(const Outstanding& entry, Time now);
   [[gnu::cold]] void AskForSizes(uint32_t local_port, Time now);
   [[gnu::cold]] size_t EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
-  void NoteSizeArrived(const Outstanding& entry, Time sent_at, Time now);
+  void NoteSizeArrived(const Outstanding& entry, Time sent_at);
   [[gnu::cold]] uint32_t FirstFragment(uint32_t local_port, const TxMessage& message, uint32_t bytes) const;
   [[gnu::cold]] uint32_t RestOfSegment(const TxMessage& message, uint64_t offset) const;
   [[gnu::cold]] void SendFragmentOf(Outstanding& lost, uint32_t bytes);

@@ -42,10 +42,11 @@ void Sender::NoteSizeLost(const Outstanding& entry, Time now) {
 
 size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   PayloadLimit& limit = payload_limits_[port];
+  if (limit.Lower(ProbeDelay(port) * 2, now)) ++context_->counters.payload_limits_lowered;
   if (backlog() > 0 && !Recovery(port, TrafficClass::kBulk).in_backoff()) limit.TryLarger(now);
   size_t filled = 0;
   for (; limit.next() > 0 && filled < room && RoomForNew(); limit.Next()) {
-    Emit(ProbeOf(port, TrafficClass::kBulk, limit.next()), burst, at + filled, now);
+    Emit(ProbeOf(port, ClassOf(port, limit.next()), limit.next()), burst, at + filled, now);
     ++filled;
     ++context_->counters.tail_probes;
   }
@@ -60,12 +61,10 @@ bool Sender::HasLimit() const {
 }
 
 // A packet like it, sent then, has arrived.
-void Sender::NoteSizeArrived(const Outstanding& entry, Time sent_at, Time now) {
+void Sender::NoteSizeArrived(const Outstanding& entry, Time sent_at) {
   const bool is_probe = entry.kind == Outstanding::Kind::kProbe;
   const auto bytes = is_probe ? static_cast<uint32_t>(entry.offset) : entry.bytes;
-  if (payload_limits_[entry.local_port].OnArrived(bytes, is_probe, sent_at, now)) {
-    ++context_->counters.payload_limits_lowered;
-  }
+  payload_limits_[entry.local_port].OnArrived(bytes, is_probe, sent_at);
 }
 
 // How much of [offset, offset + bytes), which lies in one segment, the next packet takes. What a card may place goes

@@ -448,7 +448,7 @@ uint64_t Sender::OnBurstAcked(uint64_t psn, uint64_t end, bool marked, AckTotals
   if (first.traffic_class == TrafficClass::kBulk || first.bytes > 0) {
     health_.OnAck(first.local_port);
   }
-  if (!payload_limits_.empty()) NoteSizeArrived(first, newest_sent_at, now);
+  if (!payload_limits_.empty()) NoteSizeArrived(first, newest_sent_at);
   if (first.kind == Outstanding::Kind::kProbe) trials_ &= static_cast<uint8_t>(~(1u << first.local_port));
   DetectPathGaps(psn, now);
   if (bundle) BundleAcked(first);
