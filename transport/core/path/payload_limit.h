@@ -37,22 +37,22 @@ class PayloadLimit {
 
   uint32_t bytes() const { return bytes_; }
 
-  // A packet with so much payload has been lost. True: so many were since one as large has arrived that its size may be
-  // why.
-  bool OnLost(uint32_t bytes, Time now) {
+  // A packet with so much payload has been lost. So many since one as large has arrived suggest that its size is why.
+  void OnLost(uint32_t bytes, Time now) {
     if (lost_ == 0) lost_since_ = now;
     least_lost_ = lost_ == 0 ? bytes : std::min(least_lost_, bytes);
-    if (++lost_ < kSuspicious) return false;
+    if (++lost_ < kSuspicious) return;
     lost_ = 0;
-    return true;
+    TrySmaller(/*also_short=*/least_lost_ * 2 <= bytes_, now);
   }
-  // This size and smaller ones are to be asked for.
-  void TrySmaller(Time now) {
+  // This size and smaller ones are to be asked for; those of half the size and less, which a network may send ahead of
+  // long ones that wait, only where `also_short`.
+  void TrySmaller(bool also_short, Time now) {
     if (in_doubt()) return;  // it has been asked
     asked_at_ = now;
     proven_ = false;
     candidate_ = 0;
-    Ask(0, CountUpTo(bytes_));
+    Ask(also_short ? 0 : CountUpTo(bytes_ / 2), CountUpTo(bytes_));
   }
   // A smaller size has arrived and it is not known yet whether larger ones do: they are better not sent now.
   bool in_doubt() const { return !proven_ && candidate_ > 0; }

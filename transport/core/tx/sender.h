@@ -293,6 +293,8 @@ class Sender {
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
   static constexpr uint32_t kQuestionsBeforeSizes = 2;  // and then with each time-out
+  static constexpr uint32_t kTimeoutsBeforeShort =
+      3;  // in a row, before sizes of half a segment and less are asked for
   static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";
   static constexpr std::string_view kNothingArrives =
       "no data arrives, though the peer answers: its path may take smaller packets than it did";

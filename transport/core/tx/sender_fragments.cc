@@ -32,12 +32,15 @@ PayloadLimit* Sender::FindLimit(uint32_t local_port) {
 // Nothing has arrived for some time, which may be for its size.
 void Sender::AskForSizes(uint32_t local_port, Time now) {
   PayloadLimit* const limit = FindLimit(local_port);
-  if (limit != nullptr) limit->TrySmaller(now);
+  if (limit == nullptr) return;
+  const bool silent = std::max(Recovery(local_port, TrafficClass::kBulk).timeouts_in_a_row(),
+                               Recovery(local_port, TrafficClass::kShort).timeouts_in_a_row()) >= kTimeoutsBeforeShort;
+  limit->TrySmaller(silent, now);
 }
 
 void Sender::NoteSizeLost(const Outstanding& entry, Time now) {
   PayloadLimit* const limit = entry.bytes == 0 || entry.written ? nullptr : FindLimit(entry.local_port);
-  if (limit != nullptr && limit->OnLost(entry.bytes, now)) limit->TrySmaller(now);
+  if (limit != nullptr) limit->OnLost(entry.bytes, now);
 }
 
 size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
