@@ -154,7 +154,7 @@ class Connection final : private wire::FrameHandler {
   std::optional<uint16_t> ProvenPathForControl(uint32_t port) const {
     return send_state_.demand_pending == 0 || sender_ == nullptr ? std::nullopt : sender_->ProvenPathForDemand(port);
   }
-  // How much payload a packet through this port may have.
+  // The most payload bytes of a packet through this port.
   uint32_t PayloadBytes(uint32_t port) const {
     return sender_ == nullptr ? memo_.PayloadBytes(port, peer_.segment_bytes) : sender_->PayloadBytes(port);
   }

@@ -1,8 +1,8 @@
-// How much payload a packet through one port may have. Links on the way may come to take smaller packets than they did,
-// and drop what is larger (a tunnel, another route). When no payload arrives any more, or many packets are lost while
-// none as large arrives, probes of several sizes ask what still passes, as RFC 8899 (DPLPMTUD) does after a black hole
-// was detected, but all sizes at once: eighths of a segment, and what every network takes. Larger packets are tried
-// again, soon at first (a full queue, too, drops long packets sooner than short ones), then ever more seldom.
+// The most payload bytes of a packet through one port. The path MTU may shrink while a connection stands (a tunnel,
+// another route). When payload is no longer acknowledged, or 32 packets are lost and none as long arrives, probes of
+// several sizes find what still passes, as in the black-hole detection of RFC 8899 (DPLPMTUD), but all sizes at once:
+// eighths of a segment, and what every network takes. Larger sizes are probed again, soon at first (a full queue, too,
+// drops long packets sooner than short ones), then ever more seldom.
 //
 // Thread rule: the endpoint's thread. One object per connection and local port. Sizes are payload bytes of data
 // packets; all but a whole segment are multiples of FragmentUnit.

@@ -548,7 +548,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       if (!packet.on_device) packet.payload = CopyFromDevice(*message, packet.offset, packet.bytes);
       if (packet.payload == nullptr) break;
     }
-    // The last of what was sent before under the number `lost`.
+    // It has the last bytes of the lost packet, which needs no further retransmission.
     const bool replaces_lost =
         packet.retransmission && packet.offset + packet.bytes == outstanding_[lost].offset + outstanding_[lost].bytes;
     if (packet.retransmission) {

@@ -118,7 +118,7 @@ class Sender {
   // Why the connection cannot go on, for people; empty: it can.
   std::string_view end_of_way() const { return end_of_way_; }
 
-  // How much payload a packet through this port may have: less than a segment where its path takes no more.
+  // The most payload bytes of a packet through this port: fewer than a segment where the path MTU has shrunk.
   uint32_t PayloadBytes(uint32_t local_port) const {
     return payload_limits_.empty() ? peer_->segment_bytes : payload_limits_[local_port].bytes();
   }
@@ -293,8 +293,8 @@ class Sender {
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
   static constexpr uint32_t kQuestionsBeforeSizes = 2;  // and then with each time-out
-  static constexpr uint32_t kTimeoutsBeforeShort =
-      3;  // in a row, before sizes of half a segment and less are asked for
+  // In a row, before sizes of half a segment and less are probed.
+  static constexpr uint32_t kTimeoutsBeforeShort = 3;
   static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";
   static constexpr std::string_view kNothingArrives =
       "no data arrives, though the peer answers: its path may take smaller packets than it did";

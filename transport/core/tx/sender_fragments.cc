@@ -76,18 +76,18 @@ uint32_t Sender::FirstFragment(uint32_t local_port, const TxMessage& message, ui
   return message.placement != nullptr ? bytes : std::min(bytes, payload_limits_[local_port].bytes());
 }
 
-// How much of a message is left from there to the end of its segment.
+// Bytes of a message from `offset` to the end of its segment.
 uint32_t Sender::RestOfSegment(const TxMessage& message, uint64_t offset) const {
   const uint64_t behind = peer_->segment_bytes - offset % peer_->segment_bytes;
   return static_cast<uint32_t>(std::min(behind, message.payload_bytes - offset));
 }
 
-// Of a segment that is to be sent again: what has gone of it already, in fragments.
+// Bytes of a lost segment that were retransmitted already, as fragments.
 uint32_t Sender::FragmentsSent(const Outstanding& entry) const {
   return entry.kind == Outstanding::Kind::kSegment ? entry.parts * FragmentUnit(peer_->segment_bytes) : 0;
 }
 
-// A part of what was found lost goes by itself; the rest of it stays in its list.
+// The next fragment of a lost segment is retransmitted; the rest stays queued.
 void Sender::SendFragmentOf(Outstanding& lost, uint32_t bytes) {
   lost.parts = static_cast<uint16_t>(lost.parts + bytes / FragmentUnit(peer_->segment_bytes));
   retransmit_bytes_ -= bytes;

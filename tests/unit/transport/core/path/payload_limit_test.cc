@@ -20,7 +20,7 @@ std::vector<uint32_t> Asked(PayloadLimit& limit) {
 
 constexpr Duration kPatience = Duration::Micros(400);
 
-// Asks for smaller sizes; of those a path takes what is at most `passes`.
+// Smaller sizes are probed; those of at most `passes` bytes arrive.
 void Narrow(PayloadLimit& limit, uint32_t passes, Time now) {
   limit.TrySmaller(true, now);
   for (const uint32_t bytes : Asked(limit)) {
