@@ -7,6 +7,7 @@
 //   tita_receiver.h   credit of one port          tita_budget.h     its sizes and the budget
 //   tita_sender.h     one flow that we send       uplink_share.h    the caps that senders announce
 //   core_limit.h      loop for the core           water_filling.h   max-min rates
+//   tita_forecast.h   credit of silent senders
 //
 // Thread rule and ownership: as in cc/congestion_control.h.
 #pragma once

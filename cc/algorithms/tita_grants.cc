@@ -9,6 +9,7 @@ namespace paceline {
 namespace {
 
 constexpr double kCoreRoom = 2;
+constexpr int kAheadSpeed = 8;  // credit ahead is given so many times as fast as the line
 
 }  // namespace
 
@@ -16,6 +17,10 @@ Time TitaReceiver::PollTimeout() const {
   if (!reissue_.empty()) return newest_now_;
   Time next = std::min(timed_.front_time(), group_slots_.front_time());
   if (!watched_.empty()) next = std::min(next, flows_[watched_.front()].check_at);
+  if (!trusted_.empty() || !fresh_.empty()) {
+    next = std::min(next, forecast_.due(sizes_.rtt));
+    if (AheadFits()) next = std::min(next, ahead_clock_.time());
+  }
   if (Waiting()) next = std::min(next, ready_ ? NextGrantTime() : std::max(NextGrantTime(), last_grant_ + sizes_.park));
   return next;
 }
@@ -31,6 +36,7 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
   };
 
   RunTimers(now);
+  if (forecast_.IsDue(sizes_.rtt, now)) CloseForecast(now);
   while (!reissue_.empty() && !writer.full()) {
     const uint32_t id = reissue_.front();
     reissue_.PopFront();
@@ -45,11 +51,18 @@ size_t TitaReceiver::PollGrants(Time now, std::span<Grant> out) {
     if (!FitsBudget(quantum) && now < last_grant_ + sizes_.park) break;
     if (!writer.HasRoomFor(flows_[id].written_at)) return writer.written();
     if (flows_[id].place == Place::kCore) port_core_.TakeSlot(now, sizes_.WireBytes(quantum));
-    Give(id, quantum, now);
+    Give(id, quantum, clock_, now);
     write(id);
     ServeGroups(now);
   }
   ready_ = ready_ && Waiting() && FitsBudget(Quantum(flows_[NextFlow(now)]));
+  while (AheadFits() && ahead_clock_.time() <= now) {
+    const uint32_t id = ahead_ring_.front();
+    if (!writer.HasRoomFor(flows_[id].written_at)) break;
+    ahead_clock_.RaiseTo(now - sizes_.rtt / kAheadSpeed);
+    Give(id, Quantum(flows_[id]), ahead_clock_, now);
+    write(id);
+  }
   return writer.written();
 }
 
@@ -58,11 +71,54 @@ void TitaReceiver::RunTimers(Time now) {
   while (!timed_.empty() && timed_.front_time() <= now) {
     const uint32_t id = timed_.front();
     LeaveQueues(id);
-    if (flows_[id].parked) {
+    if (flows_[id].parked || Trusted(flows_[id])) {
       Wake(id, now);
     } else {
       Queue(id, now);
     }
+  }
+}
+
+// A round trip in which silent flows began is over.
+void TitaReceiver::CloseForecast(Time now) {
+  switch (forecast_.Close(trusted_.size(), fresh_.size(), ready_total_, limit_, sizes_)) {
+    case TitaForecast::Verdict::kAsBefore:
+      return;
+    case TitaForecast::Verdict::kTrustFresh:
+      start_credit_given_ = forecast_.start_credit();
+      while (!fresh_.empty()) {
+        const uint32_t id = fresh_.front();
+        SetSilence(id, Silence::kTrusted);
+        SetParked(flows_[id], false);
+        flows_[id].reissues = 0;
+        LeaveQueues(id);
+        watched_.Remove(id);
+        Settle(id, now);
+      }
+      return;
+    case TitaForecast::Verdict::kTrustNobody:
+      while (!trusted_.empty()) {  // what they hold is out of the port's hands, like that of parked flows
+        const uint32_t id = trusted_.front();
+        SetSilence(id, Silence::kFresh);
+        if (flows_[id].ahead_charge > 0) {
+          Park(id, now);
+        } else {
+          Settle(id, now);
+        }
+      }
+      return;
+  }
+}
+
+// Those who have as much as one could have until now may have more.
+void TitaReceiver::RaiseStartCredit(Time now) {
+  start_credit_given_ = forecast_.start_credit();
+  for (size_t n = trusted_.size(); n > 0; --n) {
+    const uint32_t id = trusted_.front();
+    trusted_.PopFront();
+    trusted_.PushBack(id);
+    LeaveQueues(id);
+    Settle(id, now);
   }
 }
 
@@ -126,7 +182,7 @@ void TitaReceiver::SetParked(Flow& flow, bool parked) {
 // leaves credit unused is told only of more: it asks when it has data and misses credit.
 void TitaReceiver::Wake(uint32_t id, Time now) {
   Flow& flow = flows_[id];
-  if (flow.tx_total > 0 && flow.demand_end > flow.granted) Give(id, Quantum(flow), now);
+  if (flow.parked && flow.tx_total > 0 && flow.demand_end > flow.granted) Give(id, Quantum(flow), clock_, now);
   if (!reissue_.Contains(id)) reissue_.PushBack(id);
   if (OftenInVain(flow) && flow.demand_end <= flow.granted) return;
   if (++flow.reissues < kMaxReissues) WaitUntil(id, now + sizes_.park * (int64_t{2} << flow.reissues));
@@ -169,13 +225,24 @@ bool TitaReceiver::FitsBudget(uint64_t quantum) const {
   return charged_total_ == 0 || charged_total_ + quantum <= limit_;
 }
 
-void TitaReceiver::Give(uint32_t id, uint64_t quantum, Time now) {
+// Beyond the budget and beside the port's clock, but no faster than a few times the line: those who begin together all
+// the same come one after the other at first.
+bool TitaReceiver::AheadFits() const {
+  return !ahead_ring_.empty() && ahead_total_ + Quantum(flows_[ahead_ring_.front()]) <= forecast_.ahead_limit();
+}
+
+bool TitaReceiver::CoreLimits(const Flow& flow) const {
+  return (flow.crosses_core && port_core_.limited()) || (flow.group != kNoGroup && groups_[flow.group].limit.limited());
+}
+
+// Paced by the clock of the port, or by that of credit ahead.
+void TitaReceiver::Give(uint32_t id, uint64_t quantum, PaceClock& clock, Time now) {
   Flow& flow = flows_[id];
   const uint64_t wire = sizes_.WireBytes(quantum);
   flow.granted += quantum;
   flow.group_passed = false;
   flow.last_activity = last_grant_ = now;
-  clock_.Advance(static_cast<double>(wire) * 1e9 / sizes_.grant_rate);
+  clock.Advance(static_cast<double>(wire) * 1e9 / (sizes_.grant_rate * (Trusted(flow) ? kAheadSpeed : 1)));
   // On its own pace it may lag by one grain, so that a late call costs it nothing.
   const Rate pace = Rate::BytesPerSecond(flow.cap * parameters_.cap_slack);
   const Duration gap = std::min(pace.TimeFor(static_cast<int64_t>(wire)), Duration::Seconds(1));
@@ -209,6 +276,9 @@ void TitaReceiver::LeaveQueues(uint32_t id) {
     case Place::kTimed:
       timed_.Remove(id);
       break;
+    case Place::kAhead:
+      ahead_ring_.Remove(id);
+      break;
   }
   flow.place = Place::kNowhere;
 }
@@ -221,6 +291,13 @@ void TitaReceiver::WaitUntil(uint32_t id, Time time) {
 // To the end of the first queue that the flow has to wait in.
 void TitaReceiver::Queue(uint32_t id, Time now) {
   Flow& flow = flows_[id];
+  if (Trusted(flow)) {
+    if (CoreLimits(flow) || (flow.outstanding > 0 && flow.outstanding + Quantum(flow) > forecast_.start_credit()))
+      return;
+    flow.place = Place::kAhead;
+    ahead_ring_.PushBack(id);
+    return;
+  }
   if (flow.cap * parameters_.cap_slack < lambda_ && flow.next_time > now) return WaitUntil(id, flow.next_time);
   if (!flow.group_passed && flow.group != kNoGroup && groups_[flow.group].limit.limited()) {
     Group& group = groups_[flow.group];
@@ -317,6 +394,7 @@ double TitaReceiver::RateOf(const Flow& flow) const {
 
 // Those who are parked may come back together: to each no more than its share then.
 double TitaReceiver::StatedRate(const Flow& flow) const {
+  if (Trusted(flow)) return std::min(flow.cap, CoreShare(flow.group, flow.crosses_core));
   if (!flow.parked) return RateOf(flow);
   return std::min(RateOf(flow), sizes_.grant_rate / static_cast<double>(parked_flows_ + wanting_.size()));
 }

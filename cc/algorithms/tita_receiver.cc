@@ -72,6 +72,7 @@ void TitaReceiver::SetPort(const PortInfo& port, Time now) {
     Flow& flow = flows_[id];
     if (!flow.in_use) continue;
     flow.bucket = std::clamp(static_cast<uint64_t>(static_cast<double>(flow.bucket) * growth), least, sizes_.bucket);
+    flow.most_ready = BytesPerRtt(flow.cap);
     Settle(id, now);
   }
   UpdateReady(now);
@@ -106,11 +107,13 @@ void TitaReceiver::AddFlow(uint32_t id, const FlowInfo& info, Time now) {
     timed_.Reserve(id + 1);
     reissue_links_.Reserve(id + 1);
     watched_links_.Reserve(id + 1);
+    silence_links_.Reserve(id + 1);
   }
   Flow& flow = flows_[id] = Flow();
   flow.in_use = true;
   flow.bucket = sizes_.bucket;
   flow.cap = WholeCap(sizes_.line_rate);
+  flow.most_ready = BytesPerRtt(flow.cap);
   flow.last_activity = now;
   flow.crosses_core = local_group_ == 0 || info.remote_group != local_group_;
   flow.group_known = info.remote_group != 0;
@@ -133,8 +136,11 @@ void TitaReceiver::RemoveFlow(uint32_t id, Time now) {
   LeaveQueues(id);
   reissue_.Remove(id);
   watched_.Remove(id);
+  SetSilence(id, Silence::kNone);
   outstanding_total_ -= flow->outstanding;
   charged_total_ -= flow->charge;
+  ahead_total_ -= flow->ahead_charge;
+  ready_total_ -= flow->ready;
   if (flow->private_group) {
     groups_[flow->group] = Group(&place_links_);
     group_slots_.Remove(flow->group);
@@ -161,7 +167,16 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   Flow* flow = Find(id);
   if (flow == nullptr) return;
   newest_now_ = std::max(newest_now_, now);
+  // What is no more than a grain needs no forecast.
+  const uint64_t little = flow->resolved + sizes_.grain;
+  const bool had_demand = flow->demand_end > little;
   flow->demand_end = std::min(demand_end, kMaxBytes);
+  const bool has_demand = flow->demand_end > little;
+  if (has_demand != had_demand) {
+    if (forecast_.IsDue(sizes_.rtt, now)) CloseForecast(now);
+    const bool heard = flow->heard_at && now - *flow->heard_at <= sizes_.rtt;
+    SetSilence(id, has_demand && !heard ? Silence::kFresh : Silence::kNone);
+  }
   const double announced = cap.bytes_per_second();
   const double least = sizes_.line_rate * kLeastCap;
   // A NaN fails the comparison.
@@ -173,6 +188,7 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
       UpdateLimit();
     }
     flow->cap = bounded;
+    flow->most_ready = BytesPerRtt(bounded);
     RatesChanged();
   }
   Settle(id, now);
@@ -202,9 +218,17 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
     const uint64_t known = std::min(lost, flow->trimmed);
     flow->lost_total = lost_total;
     flow->trimmed -= known;
+    if (forecast_.ahead_limit() > 0) forecast_.OnLoss(now, sizes_);
     Resolve(*flow, lost - known);
   }
 
+  flow->heard_at = now;
+  if (forecast_.IsDue(sizes_.rtt, now)) CloseForecast(now);
+  const bool was_trusted = Trusted(*flow);
+  if (flow->silence != Silence::kNone) {
+    forecast_.OnStart(was_trusted, now);
+    SetSilence(id, Silence::kNone);
+  }
   if (bytes == 0) MaybeReissue(id, now);  // a request or a probe: it may be for want of a grant that was lost
   if (sends && flow->ahead) {
     flow->ahead = false;
@@ -221,6 +245,10 @@ void TitaReceiver::OnArrival(uint32_t id, const ArrivalSample& sample) {
   MeterDownlink(now, sizes_.WireBytes(bytes));
   if (bytes > 0) TellCore(id, sample);
   Settle(id, now);
+  if (was_trusted) {
+    forecast_.OnLoad(charged_total_, sizes_);
+    if (forecast_.start_credit() >= start_credit_given_ + sizes_.grain) RaiseStartCredit(now);
+  }
   UpdateReady(now);
 }
 
@@ -243,14 +271,22 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
   Flow& flow = flows_[id];
   outstanding_total_ -= flow.outstanding;
   charged_total_ -= flow.charge;
+  ahead_total_ -= flow.ahead_charge;
+  ready_total_ -= flow.ready;
   flow.outstanding = flow.granted - flow.resolved;
   // Credit beyond the demand has no use; a parked flow is not expected to use what it has.
   const uint64_t useful = std::min(flow.granted, std::max(flow.tx_total, flow.demand_end));
-  flow.charge = flow.parked ? 0 : std::min(useful - std::min(useful, flow.resolved), flow.bucket);
+  const uint64_t charge = flow.parked ? 0 : std::min(useful - std::min(useful, flow.resolved), flow.bucket);
+  flow.charge = Trusted(flow) ? 0 : charge;
+  flow.ahead_charge = charge - flow.charge;
+  const bool sends = flow.silence == Silence::kNone && !flow.parked && flow.demand_end > flow.resolved;
+  flow.ready = sends ? std::min(flow.demand_end - flow.resolved, flow.most_ready) : 0;
   outstanding_total_ += flow.outstanding;
   charged_total_ += flow.charge;
+  ahead_total_ += flow.ahead_charge;
+  ready_total_ += flow.ready;
 
-  SetWanting(id, !flow.parked && flow.demand_end > flow.granted);
+  SetWanting(id, !flow.parked && !Trusted(flow) && flow.demand_end > flow.granted);
   TellOthers();
   if (flow.parked) {
     watched_.Remove(id);
@@ -260,6 +296,10 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
     LeaveQueues(id);
   } else if (flow.place == Place::kNowhere) {
     Queue(id, now);
+  }
+  // Its grant may be lost.
+  if (flow.ahead_charge > 0 && flow.place == Place::kNowhere && flow.reissues < kMaxReissues) {
+    WaitUntil(id, now + sizes_.park * (int64_t{2} << flow.reissues));
   }
   if (flow.charge > 0 && !watched_.Contains(id)) {
     // The sender of a flow with nothing on its way may not be ready for long: its credit holds the budget for less.
@@ -271,6 +311,15 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
     flow.arrived_since_check = false;
     watched_.PushBack(id);
   }
+}
+
+void TitaReceiver::SetSilence(uint32_t id, Silence silence) {
+  Flow& flow = flows_[id];
+  if (flow.silence == silence) return;
+  if (flow.silence != Silence::kNone) (Trusted(flow) ? trusted_ : fresh_).Remove(id);
+  if (Trusted(flow)) LeaveQueues(id);
+  flow.silence = silence;
+  if (silence != Silence::kNone) (Trusted(flow) ? trusted_ : fresh_).PushBack(id);
 }
 
 void TitaReceiver::SetWanting(uint32_t id, bool wanting) {

@@ -14,6 +14,8 @@
 //   bucket    at most TitaSizes::bucket per flow. A flow that still holds credit from a check interval ago gets a
 //             bucket of what it delivered in that interval (two grains at least); it grows by a quarter of what
 //             arrives.
+//   ahead     of flows that are silent, and trusted to begin one after the other rather than together, the credit does
+//             not count and is given beside the port's clock, up to TitaForecast's bounds.
 //   order     round robin among flows that want credit and have room in their bucket, neighbours in the order of their
 //             posting far apart; with `srpt` every other grant goes to the one with least left.
 //   rates     r = min(cap, core, lambda), lambda by water filling; only flows bound by their cap or the core are paced
@@ -37,6 +39,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "cc/algorithms/core_limit.h"
@@ -46,6 +49,7 @@
 #include "cc/algorithms/pace_clock.h"
 #include "cc/algorithms/tita.h"
 #include "cc/algorithms/tita_budget.h"
+#include "cc/algorithms/tita_forecast.h"
 #include "cc/algorithms/tita_parameters.h"
 #include "cc/congestion_control.h"
 #include "cc/credit_pool.h"
@@ -88,13 +92,19 @@ class TitaReceiver : public ReceiverController {
     kCore,   // for the port's core limit, then as above
     kGroup,  // for its group's limit
     kTimed,  // for its own pace; when parked, for the next reissue
+    kAhead,  // for credit beyond the budget
   };
+
+  // Of a flow with demand of more than a grain: whether its sender has said anything since, or within a round trip
+  // before.
+  enum class Silence : uint8_t { kNone, kFresh, kTrusted };
 
   struct Flow {
     uint64_t granted = 0, tx_total = 0, resolved = 0, demand_end = 0;
     uint64_t lost_total = 0;
-    uint64_t trimmed = 0;                  // arrived as trimmed, not yet reported in lost_total
-    uint64_t outstanding = 0, charge = 0;  // as last added to the totals
+    uint64_t trimmed = 0;  // arrived as trimmed, not yet reported in lost_total
+    uint64_t outstanding = 0, charge = 0, ahead_charge = 0, ready = 0;  // as last added to the totals
+    uint64_t most_ready = 0;                                            // what its cap lets through in a round trip
     uint64_t bucket = 0;
     Duration base_rtt;                          // as measured; zero: not yet
     uint64_t arrived = 0;                       // bytes; what the sender says does not change it
@@ -106,6 +116,7 @@ class TitaReceiver : public ReceiverController {
     Time next_time;                                    // own pacing
     Time check_at;
     Time last_activity;  // grant or arrival
+    std::optional<Time> heard_at;
     uint32_t group = kNoGroup;
     uint32_t wanting_index = 0;
     uint32_t delay_epoch = 0;  // 0: none seen
@@ -115,6 +126,7 @@ class TitaReceiver : public ReceiverController {
     bool in_use = false, private_group = false, group_known = false, crosses_core = true;
     bool wanting = false, parked = false, group_passed = false, arrived_since_check = false;
     Place place = Place::kNowhere;
+    Silence silence = Silence::kNone;
   };
 
   // What the water level is computed from: a copy beside each other, for it is computed often and over all.
@@ -139,6 +151,9 @@ class TitaReceiver : public ReceiverController {
   void UpdateTxTotal(Flow& flow, uint64_t tx_total);
   void Resolve(Flow& flow, uint64_t bytes);
   void Settle(uint32_t id, Time now);
+  void SetSilence(uint32_t id, Silence silence);
+  uint64_t BytesPerRtt(double rate) const { return static_cast<uint64_t>(rate * sizes_.rtt.seconds()); }
+  static bool Trusted(const Flow& flow) { return flow.silence == Silence::kTrusted; }
   void SetWanting(uint32_t id, bool wanting);
   void LookAtOthers();
   void TellOthers();
@@ -154,6 +169,8 @@ class TitaReceiver : public ReceiverController {
 
   // tita_grants.cc: what follows.
   void RunTimers(Time now);
+  void CloseForecast(Time now);
+  void RaiseStartCredit(Time now);
   void ServeGroups(Time now);
   void Check(uint32_t id, Time now);
   void Wake(uint32_t id, Time now);
@@ -169,7 +186,9 @@ class TitaReceiver : public ReceiverController {
   uint64_t Quantum(const Flow& flow) const;
   bool Eligible(const Flow& flow) const;
   bool FitsBudget(uint64_t quantum) const;
-  void Give(uint32_t id, uint64_t quantum, Time now);
+  bool AheadFits() const;
+  bool CoreLimits(const Flow& flow) const;
+  void Give(uint32_t id, uint64_t quantum, PaceClock& clock, Time now);
   void LeaveQueues(uint32_t id);
   void Enter(FlowRing& ring, uint32_t id);
   void Queue(uint32_t id, Time now);
@@ -194,23 +213,29 @@ class TitaReceiver : public ReceiverController {
   CreditPoolMember pool_;
 
   std::vector<Flow> flows_;
-  FlowLinks place_links_, reissue_links_, watched_links_;
-  FlowRing ring_{&place_links_};       // Place::kRing
-  FlowRing core_ring_{&place_links_};  // Place::kCore
-  FlowHeap by_remaining_;              // those of ring_ by what they have left (srpt only; the "time" is bytes)
-  FlowHeap timed_;                     // Place::kTimed
-  FlowRing reissue_{&reissue_links_};  // their grant is to be sent again
-  FlowRing watched_{&watched_links_};  // have charge; in the order of check_at
-  std::vector<uint32_t> newcomers_;    // to ring_ and core_ring_ since the last grant, in the order in which they came
-  std::vector<Wanting> wanting_;       // demand_end > granted, not parked
-  uint32_t core_wanting_ = 0;          // of those, the ones that cross the core
+  FlowLinks place_links_, reissue_links_, watched_links_, silence_links_;
+  FlowRing ring_{&place_links_};        // Place::kRing
+  FlowRing core_ring_{&place_links_};   // Place::kCore
+  FlowHeap by_remaining_;               // those of ring_ by what they have left (srpt only; the "time" is bytes)
+  FlowHeap timed_;                      // Place::kTimed
+  FlowRing ahead_ring_{&place_links_};  // Place::kAhead
+  FlowRing fresh_{&silence_links_}, trusted_{&silence_links_};  // by their silence
+  FlowRing reissue_{&reissue_links_};                           // their grant is to be sent again
+  FlowRing watched_{&watched_links_};                           // have charge; in the order of check_at
+  std::vector<uint32_t> newcomers_;  // to ring_ and core_ring_ since the last grant, in the order in which they came
+  std::vector<Wanting> wanting_;     // demand_end > granted, not parked
+  uint32_t core_wanting_ = 0;        // of those, the ones that cross the core
   size_t parked_flows_ = 0;
 
-  PaceClock clock_;
+  PaceClock clock_, ahead_clock_;
+  TitaForecast forecast_;
   bool ready_ = false;  // a grant waits for nothing but the clock
   bool srpt_turn_ = false;
   uint64_t call_ = 0;
   uint64_t outstanding_total_ = 0, charged_total_ = 0;
+  uint64_t ahead_total_ = 0;         // what trusted flows would be charged
+  uint64_t start_credit_given_ = 0;  // the most that one of them could have
+  uint64_t ready_total_ = 0;         // payload that flows which are not silent can send in a round trip
   uint64_t control_bytes_seen_ = 0;
   double cap_sum_ = 0;         // of wanting flows, each at most the line rate
   CreditPool::Others others_;  // as last seen

@@ -342,6 +342,27 @@ std::optional<CriticalPath> IdealModel::WorkloadIdeal(const Workload& workload) 
   return CriticalPath{.flows = *ideal, .end = *ideal};
 }
 
+std::optional<Picos> IdealModel::WindowsBusyUntil(const Workload& workload) const {
+  struct Source {
+    Picos start = sim::kNeverPicos;
+    int64_t window = 0;
+    Picos alone = 0;  // all of its flows, one after the other
+  };
+  std::vector<Source> sources(workload.triggers.size());
+  for (const Flow& flow : workload.flows) {
+    if (flow.fires_when_sent == kNoTrigger || !workload.triggers[flow.fires_when_sent].one_at_a_time) continue;
+    Source& source = sources[flow.fires_when_sent];
+    source.start = std::min(source.start, flow.start);
+    source.window += flow.trigger == kNoTrigger ? 1 : 0;
+    source.alone += FlowIdeal(flow);
+  }
+  std::optional<Picos> until;
+  for (const Source& source : sources) {
+    if (source.window > 0) until = std::max(until.value_or(0), source.start + source.alone / source.window);
+  }
+  return until;
+}
+
 std::vector<double> LastingLinkFractions(const sim::FabricConfig& config, const sim::Topology& topology) {
   // The same random numbers as in the fabric, so the same random links.
   Random random(config.seed);

@@ -43,6 +43,9 @@ class IdealModel {
   sim::Picos FlowIdeal(const Flow& flow) const { return LeastTimes(flow).sent; }
   // Of the whole workload, from time 0. Nothing when a link that is needed has no capacity left.
   std::optional<CriticalPath> WorkloadIdeal(const Workload& workload) const;
+  // With windows of messages: when the last source can be over if its flows, each alone, go through its window. Nothing
+  // without one.
+  std::optional<sim::Picos> WindowsBusyUntil(const Workload& workload) const;
 
  private:
   // Packets of one size of a message: the full ones, or the shorter one at its end.

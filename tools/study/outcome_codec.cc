@@ -21,15 +21,16 @@ constexpr size_t kChecksumBytes = 4;
 // compile until it is here.
 template <typename Outcome, typename Field>
 void EachField(Outcome& outcome, const Field& field) {
-  auto& [algorithm, seed, workload, flows, failed_operations, ideal_us, end_ns, ideal_end_us, compute_us, damaged,
-         ideal_damaged_us, victim_alone_fct_us, fabric, endpoints, pfc_paused_us, packets, queue_max_bytes,
-         queue_last_hop_max_bytes, queue_p99_bytes, nic_sent_bytes, interval_ns, first_interval_ns, delivered_bytes,
-         recoveries, busiest, last_hop, wall_s] = outcome;
+  auto& [algorithm, seed, workload, flows, failed_operations, ideal_us, ideal_window_us, end_ns, ideal_end_us,
+         compute_us, damaged, ideal_damaged_us, victim_alone_fct_us, fabric, endpoints, pfc_paused_us, packets,
+         queue_max_bytes, queue_last_hop_max_bytes, queue_p99_bytes, nic_sent_bytes, interval_ns, first_interval_ns,
+         delivered_bytes, recoveries, busiest, last_hop, wall_s] = outcome;
   field("algorithm", algorithm);
   field("seed", seed);
   field("flows", flows);
   field("failed_operations", failed_operations);
   field("ideal_us", ideal_us);
+  field("ideal_window_us", ideal_window_us);
   field("end_ns", end_ns);
   field("ideal_end_us", ideal_end_us);
   field("compute_us", compute_us);

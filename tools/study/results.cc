@@ -137,6 +137,10 @@ json RunToJson(const RunOutcome& run) {
     }
     out["recovery_us"] = all ? json(longest) : json(nullptr);
   }
+  if (run.ideal_window_us) {
+    out["ideal_window_us"] = *run.ideal_window_us;
+    out["ratio_window"] = finished ? json(completion / *run.ideal_window_us) : json(nullptr);
+  }
   if (run.damaged) out["ideal_damaged_us"] = run.ideal_damaged_us ? json(*run.ideal_damaged_us) : json(nullptr);
   if (flows < run.flows.size()) {
     out["background"] = {{"flows", run.flows.size() - flows},

@@ -280,6 +280,9 @@ class Run : public FlowEvents {
     if (fabric.config().buffers.lossless) out_.pfc_paused_us = sim::PicosToMicros(fabric.PausedPicos());
     const CriticalPath best = ideal_->WorkloadIdeal(Main()).value_or(CriticalPath());
     out_.ideal_us = sim::PicosToMicros(best.flows);
+    if (const auto windows = ideal_->WindowsBusyUntil(Main())) {
+      out_.ideal_window_us = std::max(out_.ideal_us, sim::PicosToMicros(*windows));
+    }
     out_.ideal_end_us = sim::PicosToMicros(best.end);
     out_.compute_us = sim::PicosToMicros(ComputingAlone(Main()));
     std::vector<double> left = LastingLinkFractions(fabric.config(), fabric.topology());

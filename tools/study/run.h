@@ -40,6 +40,7 @@ struct RunOutcome {
   std::vector<FlowOutcome> flows;
   uint64_t failed_operations = 0;
   double ideal_us = 0;
+  std::optional<double> ideal_window_us;  // not less than ideal_us; nothing without a window
   // Of a workload that computes: the end of everything, the least that it could be, and computing without a network.
   int64_t end_ns = -1;  // -1: not over
   double ideal_end_us = 0;

@@ -1,5 +1,6 @@
 #include "tools/study/workload.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,7 +13,8 @@ namespace {
 
 constexpr uint64_t kMostBackgroundFlows = 10'000'000;
 
-// Of each source's flows the first `window` start by themselves, each that completes starts the next.
+// Of each source's flows the first `window` start by themselves, each that completes starts the next. None of these
+// starts before the first of those.
 void AddWindows(uint32_t window, uint32_t hosts, Workload& workload) {
   std::vector<std::vector<uint32_t>> by_source(hosts);
   for (uint32_t i = 0; i < workload.flows.size(); ++i) by_source[workload.flows[i].source].push_back(i);
@@ -21,11 +23,14 @@ void AddWindows(uint32_t window, uint32_t hosts, Workload& workload) {
     const auto number = static_cast<uint32_t>(workload.triggers.size());
     Trigger trigger;
     trigger.one_at_a_time = true;
+    sim::Picos first = workload.flows[flows[0]].start;
+    for (size_t i = 1; i < window; ++i) first = std::min(first, workload.flows[flows[i]].start);
     for (size_t i = 0; i < flows.size(); ++i) {
       Flow& flow = workload.flows[flows[i]];
       flow.fires_when_sent = number;
       if (i < window) continue;
       flow.trigger = number;
+      flow.start = first;
       trigger.flows.push_back(flows[i]);
     }
     workload.triggers.push_back(std::move(trigger));

@@ -24,7 +24,7 @@ struct Flow {
   uint32_t source = 0;
   uint32_t destination = 0;
   uint64_t bytes = 0;
-  sim::Picos start = 0;           // not used with a trigger
+  sim::Picos start = 0;           // with a trigger that starts one at a time: none is earlier; with others: not used
   uint32_t trigger = kNoTrigger;  // that starts it
   uint32_t fires_when_sent = kNoTrigger;
   uint32_t fires_when_received = kNoTrigger;

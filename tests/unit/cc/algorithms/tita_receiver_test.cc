@@ -412,6 +412,83 @@ TEST_F(TitaReceiverTest, ReceiversThatNobodySendsToAreNotGrantedMoreAndMore) {
   }
 }
 
+// Receives are posted from all, and one sends after the other, each to the end of its message.
+TEST_F(TitaReceiverTest, ThoseThatBeginOneAfterTheOtherFindTheirCredit) {
+  constexpr uint32_t kFlows = 64;
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    Add(flow);
+    Demand(flow, 16 * kSegment);
+  }
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    if (flow >= 8) {
+      EXPECT_EQ(credit_[flow], 16 * kSegment) << flow;
+    }
+    Arrive(flow, 0);  // a request
+    for (int waited = 0; tx_[flow] < 16 * kSegment; ++waited) {
+      ASSERT_LT(waited, 50) << flow;
+      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
+      Run(Duration::Micros(14));
+    }
+  }
+  EXPECT_EQ(receiver_->charged_bytes(), 0u);
+  EXPECT_EQ(receiver_->outstanding_credit_bytes(), 0u);
+}
+
+TEST_F(TitaReceiverTest, CreditAheadIsBoundedByWhatWasSeenToBegin) {
+  constexpr uint32_t kFlows = 200;
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    Add(flow);
+    Demand(flow, 1 << 20);
+  }
+  Run(Duration::Micros(100));
+  Demand(0, 4 * kSegment);
+  Arrive(0, 0);
+  Run(Duration::Millis(1));
+  EXPECT_GT(receiver_->outstanding_credit_bytes(), 3 * receiver_->sizes().budget_most);
+  EXPECT_LE(receiver_->outstanding_credit_bytes(), 4 * receiver_->sizes().budget_most + 4 * kSegment);
+}
+
+TEST_F(TitaReceiverTest, ReceivesPostedLaterWaitWithinTheBudget) {
+  for (uint32_t flow = 0; flow < 96; ++flow) Add(flow);
+  for (uint32_t flow = 0; flow < 64; ++flow) Demand(flow, 16 * kSegment);
+  for (uint32_t flow = 0; flow < 16; ++flow) {
+    Arrive(flow, 0);
+    for (int i = 0; i < 20 && tx_[flow] < 16 * kSegment; ++i) {
+      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
+      Run(Duration::Micros(14));
+    }
+  }
+  ASSERT_EQ(credit_[63], 16 * kSegment);
+  for (uint32_t flow = 64; flow < 96; ++flow) Demand(flow, 1 << 20);
+  Run(Duration::Micros(40));
+  uint64_t given = 0;
+  for (uint32_t flow = 64; flow < 96; ++flow) given += credit_[flow];
+  EXPECT_GT(given, 0u);
+  EXPECT_LE(given, receiver_->budget_bytes() + kSegment);
+}
+
+TEST_F(TitaReceiverTest, NoCreditBeyondTheBudgetThroughACoreThatIsTheLimit) {
+  PortInfo port = TestPort();
+  port.local_group = 1;
+  port.core_rate = Rate::Gbps(25);
+  Make({}, port);
+  for (uint32_t flow = 0; flow < 64; ++flow) {
+    Add(flow, 2 + flow / 8);
+    Demand(flow, 16 * kSegment);
+  }
+  for (uint32_t flow = 0; flow < 8; ++flow) {
+    Arrive(flow, 0);
+    for (int i = 0; i < 20 && tx_[flow] < 16 * kSegment; ++i) {
+      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
+      Run(Duration::Micros(14));
+      EXPECT_LE(receiver_->charged_bytes(), receiver_->budget_bytes() + kSegment);
+    }
+  }
+  uint64_t silent = 0;
+  for (uint32_t flow = 8; flow < 64; ++flow) silent += credit_[flow];
+  EXPECT_LE(silent, 56 * 4 * kSegment);
+}
+
 TEST_F(TitaReceiverTest, ManyCreditHoldersCannotStopThePort) {
   // A hundred flows each hold a grain for ever, sending a byte now and then; one honest flow still moves.
   for (uint32_t flow = 0; flow <= 100; ++flow) Add(flow);

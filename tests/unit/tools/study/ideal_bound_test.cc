@@ -108,7 +108,7 @@ class ScenarioText {
     if (nics_ > 1) PutText("rails", Pick({"sprayed", "pinned"}));
     if (Below(3) == 0) Put("window", Pick({"1", "3"}));
     if (Below(3) == 0) Put("start_us", "7");
-    if (Below(3) == 0) Put("start_jitter_us", "20");
+    if (Below(3) == 0) Put("start_jitter_us", Pick({"20", "200"}));
   }
 
   // From the start on, so that what is left is there for the whole run; and no host is cut off.
@@ -135,7 +135,7 @@ void WriteFile(const std::string& path, const std::string& text) {
 
 TEST(IdealBoundTest, NoRunBeatsItsIdeal) {
   const std::string folder = ::testing::TempDir();
-  int runs = 0, close = 0, damaged = 0;
+  int runs = 0, close = 0, damaged = 0, windows = 0;
   for (uint64_t seed = 1; seed <= kScenarios && !HasFailure(); ++seed) {
     const ScenarioText scenario(seed);
     const std::string file = absl::StrCat(folder, "ideal_bound_", seed, ".toml");
@@ -160,6 +160,11 @@ TEST(IdealBoundTest, NoRunBeatsItsIdeal) {
       if (run->end_ns < 0) continue;  // it missed its deadline, which is long after the ideal
       const double end_us = static_cast<double>(run->end_ns) / 1e3;
       EXPECT_GE(completion_us + kClockUs, run->ideal_us * (1 - kRounding)) << algorithm.name;
+      if (run->ideal_window_us) {
+        EXPECT_GE(completion_us + kClockUs, *run->ideal_window_us * (1 - kRounding)) << algorithm.name;
+        EXPECT_GE(*run->ideal_window_us, run->ideal_us) << algorithm.name;
+        ++windows;
+      }
       EXPECT_GE(end_us + kClockUs, run->ideal_end_us * (1 - kRounding)) << algorithm.name;
       if (run->ideal_damaged_us) {
         EXPECT_GE(completion_us + kClockUs, *run->ideal_damaged_us * (1 - kRounding)) << algorithm.name;
@@ -173,6 +178,7 @@ TEST(IdealBoundTest, NoRunBeatsItsIdeal) {
   // Else the bound would say nothing.
   EXPECT_GE(close, runs / 5);
   EXPECT_GE(damaged, runs / 20);
+  EXPECT_GE(windows, runs / 20);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -111,6 +112,22 @@ TEST(WorkloadTest, WindowChainsEachSource) {
   for (const Trigger& trigger : workload.triggers) {
     EXPECT_TRUE(trigger.one_at_a_time);
     EXPECT_EQ(trigger.flows.size(), 4u);
+  }
+}
+
+// The jitter of a flow that waits for others does not hold it back.
+TEST(WorkloadTest, WhatWaitsInAWindowIsNoEarlierThanTheFirstThatDoesNot) {
+  const Workload workload = Build("kind = 'alltoall'\nranks = 8\nwindow = 3\nstart_jitter_us = 100");
+  for (uint32_t host = 0; host < 8; ++host) {
+    std::vector<sim::Picos> first, later;
+    for (const Flow& flow : workload.flows) {
+      if (flow.source == workload.flows[host * 7].source) {
+        (flow.trigger == kNoTrigger ? first : later).push_back(flow.start);
+      }
+    }
+    ASSERT_EQ(first.size(), 3u);
+    EXPECT_NE(first[0], first[1]);
+    EXPECT_THAT(later, ::testing::Each(*std::min_element(first.begin(), first.end())));
   }
 }
 

@@ -101,7 +101,7 @@ TEST(PayloadLimitTest, ManyLossesWithoutAnArrivalAreSuspicious) {
 TEST(PayloadLimitTest, NeverLessThanWhatPassesEverywhere) {
   PayloadLimit limit(kSegment, kLeast);
   limit.TrySmaller(true, At(1));
-  for (const uint32_t bytes : {0u, 1u, 100u}) limit.OnArrived(bytes, true, At(1));
+  for (const uint32_t bytes : {0u, 1u, 100u, 300u}) limit.OnArrived(bytes, true, At(1));
   EXPECT_FALSE(limit.Lower(kPatience, At(2)));
   EXPECT_EQ(limit.bytes(), kSegment);
 }

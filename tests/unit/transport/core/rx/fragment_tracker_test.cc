@@ -31,6 +31,7 @@ TEST(FragmentTrackerTest, OnlyWholeUnitsWithinOneSegmentAreFragments) {
   EXPECT_FALSE(is_fragment(0, 0));
   EXPECT_FALSE(is_fragment(0, 65));
   EXPECT_FALSE(is_fragment(32, 64));
+  EXPECT_FALSE(is_fragment(32, 32));
   EXPECT_FALSE(is_fragment(1344, 64)) << "in two segments";
   EXPECT_FALSE(is_fragment(2752, 64 * 5)) << "behind the end";
   EXPECT_FALSE(is_fragment(3008, 64));
