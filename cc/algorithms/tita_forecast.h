@@ -1,19 +1,19 @@
 // How much credit the `tita` receiver of a port gives to silent flows beyond its budget. A flow is silent while it has
-// demand (a posted receive) and its sender has said nothing. Credit that nobody uses queues nowhere; what it costs to
-// be wrong is that all who hold it begin together.
+// demand (a posted receive) and nothing has come from its sender. Unused credit fills no queue; the risk is that all
+// its holders begin together.
 //
-// So trust is earned. Of an incast all members begin within a round trip, and earn nothing. Where at most half of those
-// that are silent begin in a round trip, as when each sender has a few messages in flight at a time, the others are
-// trusted from then on: what they hold no longer counts towards the budget. All together may hold
+// So trust is earned. All members of an incast begin within a round trip, and earn none. Where at most half of the
+// silent flows begin in a round trip, as when each sender has a few messages in flight at a time, the others are
+// trusted from then on: their credit no longer counts towards the budget. All together may hold
 //
-//   idle * budget * (trusted flows) / (those that begin in one round trip)
+//   idle * budget * (trusted flows) / (starts in a round trip)
 //
-// so that what begins in a round trip fits into what the port has free. `idle` is what those that send already leave of
-// the next round trip. The bound is reached in steps: a few budgets at first, a factor for each further round trip in
-// which flows began. If more begin at once than stay silent, nobody is trusted any more.
+// so that the starts of a round trip fit into the free capacity of the port. `idle` is the share of the next round trip
+// that active senders leave. The bound is reached in steps: a few budgets at first, a factor for each further round
+// trip with starts. If more trusted flows begin in a round trip than stay silent, all trust ends.
 //
-// One trusted flow may hold the start credit: a third of a BDP over those that begin in a round trip at first, then as
-// much, up to half a BDP, as keeps the credit in use after a start at 0.6 to 0.8 BDP, and half of it after a loss.
+// One trusted flow may hold the start credit: a third of a BDP over the starts in a round trip at first; then as much,
+// up to half a BDP, as keeps the credit in use after a start at 0.6 to 0.8 BDP; half of it after a loss.
 //
 // Flows that fall silent later (receives posted since) are fresh, and have to earn trust anew.
 //
@@ -39,7 +39,7 @@ class TitaForecast {
   uint64_t ahead_limit() const { return ahead_limit_; }
   uint64_t start_credit() const { return static_cast<uint64_t>(start_credit_); }
 
-  // The sender of a silent flow has spoken.
+  // A packet of a silent flow has arrived.
   void OnStart(bool trusted, Time now);
   // Credit in use after the start of a trusted flow.
   void OnLoad(uint64_t charged, const TitaSizes& sizes);
@@ -49,8 +49,8 @@ class TitaForecast {
   // When the round trip in which starts are counted is over; Never() when none is under way.
   Time due(Duration rtt) const { return counting_ ? counted_since_ + rtt : Time::Never(); }
   bool IsDue(Duration rtt, Time now) const { return counting_ && counted_since_ + rtt <= now; }
-  // At that time or later. `trusted` and `fresh` flows are silent still. `ready`: payload bytes that those who are not
-  // can send in a round trip.
+  // At that time or later. `trusted` and `fresh` flows are silent still. `ready`: payload bytes that active senders can
+  // send in a round trip.
   Verdict Close(uint64_t trusted, uint64_t fresh, uint64_t ready, uint64_t budget, const TitaSizes& sizes);
 
  private:

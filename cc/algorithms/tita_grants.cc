@@ -97,7 +97,7 @@ void TitaReceiver::CloseForecast(Time now) {
       }
       return;
     case TitaForecast::Verdict::kTrustNobody:
-      while (!trusted_.empty()) {  // what they hold is out of the port's hands, like that of parked flows
+      while (!trusted_.empty()) {  // their credit counts no more than that of parked flows
         const uint32_t id = trusted_.front();
         SetSilence(id, Silence::kFresh);
         if (flows_[id].ahead_charge > 0) {
@@ -110,7 +110,7 @@ void TitaReceiver::CloseForecast(Time now) {
   }
 }
 
-// Those who have as much as one could have until now may have more.
+// Trusted flows at the old start credit may hold more.
 void TitaReceiver::RaiseStartCredit(Time now) {
   start_credit_given_ = forecast_.start_credit();
   for (size_t n = trusted_.size(); n > 0; --n) {
@@ -225,8 +225,8 @@ bool TitaReceiver::FitsBudget(uint64_t quantum) const {
   return charged_total_ == 0 || charged_total_ + quantum <= limit_;
 }
 
-// Beyond the budget and beside the port's clock, but no faster than a few times the line: those who begin together all
-// the same come one after the other at first.
+// Credit ahead is granted beyond the budget and beside the port's clock, at a few times the line rate: flows that begin
+// together after all start one after the other.
 bool TitaReceiver::AheadFits() const {
   return !ahead_ring_.empty() && ahead_total_ + Quantum(flows_[ahead_ring_.front()]) <= forecast_.ahead_limit();
 }

@@ -167,7 +167,7 @@ void TitaReceiver::OnDemand(uint32_t id, uint64_t demand_end, Rate cap, Time now
   Flow* flow = Find(id);
   if (flow == nullptr) return;
   newest_now_ = std::max(newest_now_, now);
-  // What is no more than a grain needs no forecast.
+  // Demand of a grain or less needs no forecast.
   const uint64_t little = flow->resolved + sizes_.grain;
   const bool had_demand = flow->demand_end > little;
   flow->demand_end = std::min(demand_end, kMaxBytes);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t kMostBackgroundFlows = 10'000'000;
 
-// Of each source's flows the first `window` start by themselves, each that completes starts the next. None of these
-// starts before the first of those.
+// Of each source's flows the first `window` start by themselves, each that completes starts the next. A flow
+// that waits starts no earlier than the first of its source.
 void AddWindows(uint32_t window, uint32_t hosts, Workload& workload) {
   std::vector<std::vector<uint32_t>> by_source(hosts);
   for (uint32_t i = 0; i < workload.flows.size(); ++i) by_source[workload.flows[i].source].push_back(i);
