@@ -6,6 +6,7 @@
 namespace paceline {
 namespace {
 
+constexpr uint64_t kLeastCohort = 8;   // flows: credit of fewer leaves room in the budget
 constexpr uint64_t kFirstBudgets = 4;  // of trust, at most
 constexpr uint64_t kGrowth = 4;        // for each further round trip with starts
 constexpr uint64_t kLeastShare = 16;   // of the budget: so little is given while the port has nothing free
@@ -58,6 +59,7 @@ TitaForecast::Verdict TitaForecast::Close(uint64_t trusted, uint64_t fresh, uint
     ahead_limit_ = std::min(ahead_limit_ * kGrowth, Most(trusted + trusted_starts_, ready, budget, sizes));
   }
   most_fresh_starts_ = fresh > 0 ? std::max(most_fresh_starts_, fresh_starts_) : 0;
+  if (fresh_starts_ + fresh < kLeastCohort) return Verdict::kAsBefore;
   if (fresh_starts_ == 0 || fresh_starts_ > fresh) return Verdict::kAsBefore;
   const auto begin = static_cast<double>(std::exchange(most_fresh_starts_, 0));
   starts_ = ahead_limit_ > 0 ? std::max(starts_, begin) : begin;

@@ -4,7 +4,8 @@
 //
 // So trust is earned. All members of an incast begin within a round trip, and earn none. Where at most half of the
 // silent flows begin in a round trip, as when each sender has a few messages in flight at a time, the others are
-// trusted from then on: their credit no longer counts towards the budget. All together may hold
+// trusted from then on: their credit no longer counts towards the budget. (Fewer than eight flows leave room in it, and
+// earn none.) All together may hold
 //
 //   idle * budget * (trusted flows) / (starts in a round trip)
 //

@@ -34,6 +34,11 @@ TEST_F(TitaForecastTest, AnIncastEarnsNothing) {
   EXPECT_EQ(forecast_.ahead_limit(), 0u);
 }
 
+TEST_F(TitaForecastTest, AFewFlowsEarnNothing) {
+  EXPECT_EQ(RoundTrip(0, 1, 0, 6), Verdict::kAsBefore);
+  EXPECT_EQ(RoundTrip(0, 1, 0, 7), Verdict::kTrustFresh);
+}
+
 TEST_F(TitaForecastTest, WhereHalfAtMostBeginTheOthersAreTrusted) {
   EXPECT_EQ(RoundTrip(0, 16, 0, 16), Verdict::kTrustFresh);
   EXPECT_EQ(forecast_.ahead_limit(), kBudget);  // budget * 16 / 16
