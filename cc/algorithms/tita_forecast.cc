@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cc/algorithms/bdp.h"
+
 namespace paceline {
 namespace {
 
@@ -44,7 +46,7 @@ void TitaForecast::OnLoss(Time now, const TitaSizes& sizes) {
 uint64_t TitaForecast::Most(uint64_t flows, uint64_t ready, uint64_t budget, const TitaSizes& sizes) const {
   const double idle = std::clamp(kFree - static_cast<double>(ready) / static_cast<double>(sizes.bdp), 0.0, 1.0);
   const double most = idle * static_cast<double>(budget) * static_cast<double>(flows) / std::max(starts_, 1.0);
-  return std::max(static_cast<uint64_t>(most), budget / kLeastShare);
+  return std::max(static_cast<uint64_t>(std::min(most, static_cast<double>(kMaxBytes))), budget / kLeastShare);
 }
 
 TitaForecast::Verdict TitaForecast::Close(uint64_t trusted, uint64_t fresh, uint64_t ready, uint64_t budget,

@@ -235,13 +235,14 @@ bool TitaReceiver::CoreLimits(const Flow& flow) const {
   return (flow.crosses_core && port_core_.limited()) || (flow.group != kNoGroup && groups_[flow.group].limit.limited());
 }
 
-// Paced by the clock of the port, or by that of credit ahead.
+// Grants `quantum` bytes and moves `clock` (of the port, or of credit ahead) by their wire time.
 void TitaReceiver::Give(uint32_t id, uint64_t quantum, PaceClock& clock, Time now) {
   Flow& flow = flows_[id];
   const uint64_t wire = sizes_.WireBytes(quantum);
   flow.granted += quantum;
   flow.group_passed = false;
-  flow.last_activity = last_grant_ = now;
+  flow.last_activity = now;
+  if (!Trusted(flow)) last_grant_ = now;  // credit ahead does not show that the budget lets grants through
   clock.Advance(static_cast<double>(wire) * 1e9 / (sizes_.grant_rate * (Trusted(flow) ? kAheadSpeed : 1)));
   // On its own pace it may lag by one grain, so that a late call costs it nothing.
   const Rate pace = Rate::BytesPerSecond(flow.cap * parameters_.cap_slack);

@@ -313,6 +313,10 @@ void TitaReceiver::Settle(uint32_t id, Time now) {
   }
 }
 
+uint64_t TitaReceiver::BytesPerRtt(double rate) const {
+  return static_cast<uint64_t>(std::min(rate * sizes_.rtt.seconds(), static_cast<double>(kMaxBytes)));
+}
+
 void TitaReceiver::SetSilence(uint32_t id, Silence silence) {
   Flow& flow = flows_[id];
   if (flow.silence == silence) return;

@@ -152,7 +152,7 @@ class TitaReceiver : public ReceiverController {
   void Resolve(Flow& flow, uint64_t bytes);
   void Settle(uint32_t id, Time now);
   void SetSilence(uint32_t id, Silence silence);
-  uint64_t BytesPerRtt(double rate) const { return static_cast<uint64_t>(rate * sizes_.rtt.seconds()); }
+  uint64_t BytesPerRtt(double rate) const;
   static bool Trusted(const Flow& flow) { return flow.silence == Silence::kTrusted; }
   void SetWanting(uint32_t id, bool wanting);
   void LookAtOthers();

@@ -78,6 +78,15 @@ class TitaReceiverTest : public ::testing::Test {
               .relative_delay_nanos = static_cast<int32_t>(0x7fffffff - 1000 + static_cast<uint32_t>(queue))});
     }
   }
+  // The sender of the flow asks for credit, and sends its message of `bytes` as credit comes.
+  void SendMessage(uint32_t flow, uint64_t bytes) {
+    Arrive(flow, 0);
+    for (int round_trips = 0; tx_[flow] < bytes; ++round_trips) {
+      ASSERT_LT(round_trips, 50) << flow;
+      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
+      Run(Duration::Micros(14));
+    }
+  }
   // All that is granted arrives.
   void ArriveAll() {
     for (const auto& [flow, credit] : credit_) {

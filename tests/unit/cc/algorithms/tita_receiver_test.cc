@@ -423,12 +423,7 @@ TEST_F(TitaReceiverTest, ThoseThatBeginOneAfterTheOtherFindTheirCredit) {
     if (flow >= 8) {
       EXPECT_EQ(credit_[flow], 16 * kSegment) << flow;
     }
-    Arrive(flow, 0);  // a request
-    for (int waited = 0; tx_[flow] < 16 * kSegment; ++waited) {
-      ASSERT_LT(waited, 50) << flow;
-      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
-      Run(Duration::Micros(14));
-    }
+    SendMessage(flow, 16 * kSegment);
   }
   EXPECT_EQ(receiver_->charged_bytes(), 0u);
   EXPECT_EQ(receiver_->outstanding_credit_bytes(), 0u);
@@ -451,13 +446,7 @@ TEST_F(TitaReceiverTest, CreditAheadIsBoundedByWhatWasSeenToBegin) {
 TEST_F(TitaReceiverTest, ReceivesPostedLaterWaitWithinTheBudget) {
   for (uint32_t flow = 0; flow < 96; ++flow) Add(flow);
   for (uint32_t flow = 0; flow < 64; ++flow) Demand(flow, 16 * kSegment);
-  for (uint32_t flow = 0; flow < 16; ++flow) {
-    Arrive(flow, 0);
-    for (int i = 0; i < 20 && tx_[flow] < 16 * kSegment; ++i) {
-      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
-      Run(Duration::Micros(14));
-    }
-  }
+  for (uint32_t flow = 0; flow < 16; ++flow) SendMessage(flow, 16 * kSegment);
   ASSERT_EQ(credit_[63], 16 * kSegment);
   for (uint32_t flow = 64; flow < 96; ++flow) Demand(flow, 1 << 20);
   Run(Duration::Micros(40));
@@ -477,12 +466,8 @@ TEST_F(TitaReceiverTest, NoCreditBeyondTheBudgetThroughACoreThatIsTheLimit) {
     Demand(flow, 16 * kSegment);
   }
   for (uint32_t flow = 0; flow < 8; ++flow) {
-    Arrive(flow, 0);
-    for (int i = 0; i < 20 && tx_[flow] < 16 * kSegment; ++i) {
-      while (tx_[flow] < credit_[flow]) Arrive(flow, kSegment);
-      Run(Duration::Micros(14));
-      EXPECT_LE(receiver_->charged_bytes(), receiver_->budget_bytes() + kSegment);
-    }
+    SendMessage(flow, 16 * kSegment);
+    EXPECT_LE(receiver_->charged_bytes(), receiver_->budget_bytes() + kSegment);
   }
   uint64_t silent = 0;
   for (uint32_t flow = 8; flow < 64; ++flow) silent += credit_[flow];
