@@ -113,9 +113,10 @@ class Connection final : private wire::FrameHandler {
   // The request that is to be sent there: with the cookie once it is known how large packets may be.
   void FillRequest(wire::InitPacket* init, LaneAddress* address) const;
   bool asks_with_cookie() const { return handshake_->search.has_value() && handshake_->search->done(); }
-  // The path of entropy 0 may be dead: each second round of retries over the pairs of ports leaves by another one.
+  // The path of entropy 0 may be dead, or the only one that a firewall permits: of three rounds of requests over the
+  // pairs of ports, the first takes it and two take other paths.
   bool asks_by_other_path() const {
-    return handshake_->retries / static_cast<uint32_t>(handshake_->pairs.size()) % 2 == 1;
+    return handshake_->retries / static_cast<uint32_t>(handshake_->pairs.size()) % 3 != 0;
   }
   // It was sent.
   void AwaitAnswer(Time now);

@@ -112,6 +112,20 @@ TEST_F(ConnectTest, ConnectsWhileThePathOfEntropyZeroIsDead) {
   }
 }
 
+TEST_F(ConnectTest, MostRepeatedRequestsTakeOtherPaths) {
+  auto requests = std::make_shared<size_t>(0);
+  auto by_entropy_zero = std::make_shared<size_t>(0);
+  network().SetHook([=](NetworkPacket& packet, Fate& fate) {
+    fate.drop = true;
+    if (packet.from != 0) return;
+    ++*requests;
+    if (packet.entropy == 0) ++*by_entropy_zero;
+  });
+  EXPECT_EQ(world().Connect(0, 1).first, kNoConnection);
+  EXPECT_GT(*by_entropy_zero, 1u);  // a firewall may permit no other path
+  EXPECT_LT(*by_entropy_zero * 2, *requests);
+}
+
 TEST_F(ConnectTest, HalfOfAllPacketsLost) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
