@@ -526,7 +526,7 @@ size_t Sender::EmitData(uint32_t port, bool usable, TxBurst& burst, size_t at, s
       }
     }
     // It is to be seen first whether any arrives.
-    const bool in_doubt = !payload_limits_.empty() && payload_limits_[port].in_doubt() && packet.bytes > 0;
+    const bool in_doubt = packet.bytes > 0 && !payload_limits_.empty() && payload_limits_[port].in_doubt(now);
     if (in_doubt || !Recovery(port, ClassOf(port, packet.bytes)).may_send()) {
       if (blocked == Blocked::kNo) blocked = Blocked::kWindow;
       if (singles_.empty() || packet.message == singles_.front()) break;

@@ -246,6 +246,7 @@ class Sender {
   uint32_t PaddingOf(uint32_t local_port, uint32_t payload_bytes) const;
   bool HasLimit() const;
   [[gnu::cold]] PayloadLimit* FindLimit(uint32_t local_port);
+  [[gnu::cold]] Duration SizePatience(uint32_t local_port) const;
   [[gnu::cold]] void NoteSizeLost(const Outstanding& entry, Time now);
   [[gnu::cold]] void AskForSizes(uint32_t local_port, Time now);
   [[gnu::cold]] size_t EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now);
@@ -292,7 +293,8 @@ class Sender {
   // sender_recovery.cc
   // In a row, or questions for a fence; beside the peer time-out: a clock that leaps is no silence.
   static constexpr uint32_t kTimeoutsBeforeDead = 10;
-  static constexpr uint32_t kQuestionsBeforeSizes = 2;  // and then with each time-out
+  // In a row (one, while many packets are outstanding), and then with each time-out.
+  static constexpr uint32_t kQuestionsBeforeSizes = 2;
   // In a row, before sizes of half a segment and less are probed.
   static constexpr uint32_t kTimeoutsBeforeShort = 3;
   static constexpr std::string_view kSilentWrites = "a path with remote placement stays silent";

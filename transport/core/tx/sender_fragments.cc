@@ -29,23 +29,25 @@ PayloadLimit* Sender::FindLimit(uint32_t local_port) {
   return &payload_limits_[local_port];
 }
 
+Duration Sender::SizePatience(uint32_t local_port) const { return ProbeDelay(local_port) * 2; }
+
 // Nothing has arrived for some time, which may be for its size.
 void Sender::AskForSizes(uint32_t local_port, Time now) {
   PayloadLimit* const limit = FindLimit(local_port);
   if (limit == nullptr) return;
   const bool silent = std::max(Recovery(local_port, TrafficClass::kBulk).timeouts_in_a_row(),
                                Recovery(local_port, TrafficClass::kShort).timeouts_in_a_row()) >= kTimeoutsBeforeShort;
-  limit->TrySmaller(silent, now);
+  limit->TrySmaller(silent, SizePatience(local_port), now);
 }
 
 void Sender::NoteSizeLost(const Outstanding& entry, Time now) {
   PayloadLimit* const limit = entry.bytes == 0 || entry.written ? nullptr : FindLimit(entry.local_port);
-  if (limit != nullptr) limit->OnLost(entry.bytes, now);
+  if (limit != nullptr) limit->OnLost(entry.bytes, SizePatience(entry.local_port), now);
 }
 
 size_t Sender::EmitSizeProbes(uint32_t port, TxBurst& burst, size_t at, size_t room, Time now) {
   PayloadLimit& limit = payload_limits_[port];
-  if (limit.Lower(ProbeDelay(port) * 2, now)) ++context_->counters.payload_limits_lowered;
+  if (limit.Lower(now)) ++context_->counters.payload_limits_lowered;
   if (backlog() > 0 && !Recovery(port, TrafficClass::kBulk).in_backoff()) limit.TryLarger(now);
   size_t filled = 0;
   for (; limit.next() > 0 && filled < room && RoomForNew(); limit.Next()) {

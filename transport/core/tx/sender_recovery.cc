@@ -227,7 +227,9 @@ void Sender::HandleTimeout(ClassRecovery& recovery, uint32_t port, TrafficClass 
   const uint32_t timeouts_before = recovery.timeouts_in_a_row();
   if (recovery.HandleTimeout(AckDelay(), LimitsOf(port, traffic_class), now)) {
     ProbeLater(port, traffic_class);
-    if (recovery.questions_in_a_row() == kQuestionsBeforeSizes) AskForSizes(port, now);
+    const uint32_t questions = recovery.questions_in_a_row();
+    const bool many = traffic_class == TrafficClass::kBulk && recovery.outstanding() >= PayloadLimit::kSuspicious;
+    if (questions == kQuestionsBeforeSizes || (questions == 1 && many)) AskForSizes(port, now);
     if (context_->ports[port].capabilities.remote_placement) write_probe_due_ |= static_cast<uint8_t>(1u << port);
     return;
   }

@@ -16,12 +16,12 @@ namespace paceline::support {
 namespace {
 
 constexpr uint32_t kPortBytes = 4096 + 96;
-constexpr uint64_t kWindow = 256 * 1024;  // or budget: WorldOptions::control_bytes
 
 class FragmentsTest : public CoreSetupTest {
  protected:
   void SetUp() override {
     WorldOptions options = OptionsFor(GetParam());
+    options.control_bytes = window_;
     options.packet_capabilities.max_packet_bytes = kPortBytes;
     options.packet_capabilities.path_may_be_narrower = true;
     options.packet_capabilities.overtaking = Overtaking::kShort;
@@ -29,6 +29,7 @@ class FragmentsTest : public CoreSetupTest {
     network().SetHook([this](NetworkPacket& packet, Fate& fate) {
       const auto bytes = static_cast<uint32_t>(packet.size());
       fate.drop = bytes > takes_;
+      dropped_ += fate.drop;
       if (!fate.drop && packet.payload_bytes > 0) largest_ = std::max(largest_, bytes);
       if (also_) also_(fate);
     });
@@ -51,7 +52,9 @@ class FragmentsTest : public CoreSetupTest {
   }
   uint64_t Retransmits() { return endpoint(0).counters().retransmits + endpoint(1).counters().retransmits; }
 
+  uint64_t window_ = 256 * 1024;     // or budget
   uint32_t takes_ = kPortBytes;      // the path
+  uint32_t dropped_ = 0;             // packets too large for it
   std::function<void(Fate&)> also_;  // happens to packets
   uint32_t largest_ = 0;             // packet with payload that has passed
 };
@@ -84,7 +87,7 @@ TEST_P(FragmentsTest, TheTransferGoesOnInASecond) {
     }
     EXPECT_GE(endpoint(0).counters().payload_limits_lowered, 1u);
     // Packets in flight are retransmitted as fragments, and so are a few that tried the path.
-    EXPECT_LE(retransmitted_bytes() - before, 2 * GetParam().ports * (kWindow + 100 * kPortBytes));
+    EXPECT_LE(retransmitted_bytes() - before, 2 * GetParam().ports * (window_ + 100 * kPortBytes));
     const uint64_t again = Retransmits();
     const uint32_t largest = LargestOf([this] {
       Exchange(0, 100'000);
@@ -176,6 +179,48 @@ TEST_P(FragmentsTest, TrialsOfLargerPacketsHoldNothingUp) {
   }
   EXPECT_EQ(Retransmits(), again);
   EXPECT_EQ(endpoint(0).counters().timeouts, timeouts);
+}
+
+// 8 MB may be in flight, yet few segments are sent into a path that takes none: the first question that is due while
+// many are outstanding asks for smaller sizes, and no further data goes until one of them is answered.
+TEST_P(FragmentsTest, FewSegmentsAreLostToANarrowerPath) {
+  window_ = 8'000'000;
+  TearDown();
+  SetUp();
+  Exchange(0, 1'000'000);
+  takes_ = 3000;
+  std::vector<uint64_t> sent;
+  for (uint64_t i = 0; i < 40; ++i) {
+    Receive(1, NewBuffer(81'920));
+    sent.push_back(Send(0, NewFilled(81'920, i)));
+    world().RunFor(Duration::Micros(40));
+  }
+  for (const uint64_t id : sent) EXPECT_EQ(Await(0, id, Duration::Seconds(1)).status, OperationStatus::kOk);
+  EXPECT_LE(dropped_, 150u * GetParam().ports);
+}
+
+// The fragments of a read response that the path lost belong to no message once the region has been revoked: none is
+// retransmitted, neither in place of the refusal nor after it.
+TEST_P(FragmentsTest, AReadResponseOfOneSegmentCanBeRevoked) {
+  Shrink();
+  GuardedBuffer& memory = NewFilled(4000, 4);
+  RegionId region = 0;
+  const RemoteMemory remote = Export(1, memory, kRemoteRead, &region);
+  GuardedBuffer& in = NewBuffer(4000);
+  const uint64_t again = retransmitted_bytes();
+  const uint64_t packets = endpoint(1).counters().tx_data_packets;
+  takes_ = 300;  // requests and refusals
+  const uint64_t read = Read(0, in, remote);
+  world().RunFor(Duration::Micros(40));
+  ASSERT_GE(endpoint(1).counters().tx_data_packets - packets, 3u);
+  endpoint(1).DeregisterMemory(region, now());
+  host(1).Touch();
+  EXPECT_EQ(Await(0, read).status, OperationStatus::kRemoteAccess);
+  world().RunFor(Duration::Millis(50));
+  EXPECT_EQ(retransmitted_bytes(), again);
+  takes_ = 1472;
+  Exchange(0, 100'000);
+  Exchange(1, 100'000);
 }
 
 // The path changes all the time, and loses, repeats and delays packets: every byte arrives where it belongs.

@@ -22,11 +22,11 @@ constexpr Duration kPatience = Duration::Micros(400);
 
 // Smaller sizes are probed; those of at most `passes` bytes arrive.
 void Narrow(PayloadLimit& limit, uint32_t passes, Time now) {
-  limit.TrySmaller(true, now);
+  limit.TrySmaller(true, kPatience, now);
   for (const uint32_t bytes : Asked(limit)) {
     if (bytes <= std::max(passes, kLeast)) limit.OnArrived(bytes, true, now);
   }
-  limit.Lower(kPatience, now + kPatience);
+  limit.Lower(now + kPatience);
 }
 
 TEST(PayloadLimitTest, IsASegmentUntilSomethingElseIsProven) {
@@ -35,13 +35,13 @@ TEST(PayloadLimitTest, IsASegmentUntilSomethingElseIsProven) {
   EXPECT_EQ(limit.next(), 0u);
   limit.OnArrived(1000, false, At(1));
   limit.OnArrived(1000, true, At(1));
-  EXPECT_FALSE(limit.Lower(kPatience, At(100)));
+  EXPECT_FALSE(limit.Lower(At(100)));
   EXPECT_EQ(limit.bytes(), kSegment);
 }
 
 TEST(PayloadLimitTest, AsksForEighthsAndTheLeast) {
   PayloadLimit limit(kSegment, kLeast);
-  limit.TrySmaller(true, At(1));
+  limit.TrySmaller(true, kPatience, At(1));
   const std::vector<uint32_t> sizes = Asked(limit);
   ASSERT_EQ(sizes.size(), 9u);
   EXPECT_EQ(sizes.front(), kSegment);
@@ -67,23 +67,39 @@ TEST(PayloadLimitTest, TheLargestThatArrivesCounts) {
 // Long packets may wait in a queue that short ones pass by. Those that arrive were perhaps sent before the question.
 TEST(PayloadLimitTest, LongPacketsAreGivenTime) {
   PayloadLimit limit(kSegment, kLeast);
-  limit.TrySmaller(true, At(1));
+  limit.TrySmaller(true, kPatience, At(1));
   limit.OnArrived(960, true, At(1));
-  EXPECT_FALSE(limit.Lower(kPatience, At(1)));
+  EXPECT_FALSE(limit.Lower(At(1)));
   limit.OnArrived(kSegment, false, At(0));
-  EXPECT_FALSE(limit.Lower(kPatience, At(2)));
-  limit.TrySmaller(true, At(3));
+  EXPECT_FALSE(limit.Lower(At(2)));
+  limit.TrySmaller(true, kPatience, At(3));
   limit.OnArrived(960, true, At(3));
-  EXPECT_TRUE(limit.Lower(kPatience, At(4)));
+  EXPECT_TRUE(limit.Lower(At(4)));
   EXPECT_EQ(limit.bytes(), 960u);
   limit.OnArrived(kSegment, false, At(0));
   EXPECT_EQ(limit.bytes(), kSegment) << "it has arrived after all";
 }
 
+TEST(PayloadLimitTest, DataWaitsForTheFirstAnswer) {
+  PayloadLimit limit(kSegment, kLeast);
+  EXPECT_FALSE(limit.in_doubt(At(0)));
+  limit.TrySmaller(true, kPatience, At(1));
+  EXPECT_TRUE(limit.in_doubt(At(1)));
+  EXPECT_FALSE(limit.in_doubt(At(1) + kPatience)) << "nothing arrives, of whatever size";
+  limit.OnArrived(960, true, At(1));
+  EXPECT_TRUE(limit.in_doubt(At(1) + kPatience)) << "only smaller ones arrive";
+  limit.OnArrived(kSegment, false, At(1));
+  EXPECT_FALSE(limit.in_doubt(At(1)));
+  limit.TrySmaller(true, kPatience, At(3));
+  limit.OnArrived(960, true, At(3));
+  EXPECT_TRUE(limit.Lower(At(3) + kPatience));
+  EXPECT_FALSE(limit.in_doubt(At(3) + kPatience)) << "smaller packets go";
+}
+
 TEST(PayloadLimitTest, ManyLossesWithoutAnArrivalAreSuspicious) {
   PayloadLimit limit(kSegment, kLeast);
   const auto lose = [&limit](int packets, uint32_t bytes, Time now) {
-    for (int i = 0; i < packets; ++i) limit.OnLost(bytes, now);
+    for (int i = 0; i < packets; ++i) limit.OnLost(bytes, kPatience, now);
     return Asked(limit);
   };
   EXPECT_TRUE(lose(31, 5000, At(1)).empty());
@@ -100,9 +116,9 @@ TEST(PayloadLimitTest, ManyLossesWithoutAnArrivalAreSuspicious) {
 
 TEST(PayloadLimitTest, NeverLessThanWhatPassesEverywhere) {
   PayloadLimit limit(kSegment, kLeast);
-  limit.TrySmaller(true, At(1));
+  limit.TrySmaller(true, kPatience, At(1));
   for (const uint32_t bytes : {0u, 1u, 100u, 300u}) limit.OnArrived(bytes, true, At(1));
-  EXPECT_FALSE(limit.Lower(kPatience, At(2)));
+  EXPECT_FALSE(limit.Lower(At(2)));
   EXPECT_EQ(limit.bytes(), kSegment);
 }
 
